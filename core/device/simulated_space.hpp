@@ -1,0 +1,39 @@
+// Address space in which the lowest free range that fits is always taken, so that a simulated run
+// gives the same addresses every time.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+
+#include "core/types.hpp"
+
+namespace fragshim {
+
+class AddressSpace {
+ public:
+  AddressSpace() = default;
+  /// All of [start, start + size) is free.
+  AddressSpace(Address start, Bytes size) { give(start, size); }
+
+  /// Takes `size` bytes at the lowest free address that is a multiple of `alignment` (a power of
+  /// two). Nothing where no free range is long enough.
+  std::optional<Address> take(Bytes size, Bytes alignment);
+  /// Takes exactly [start, start + size), if all of it is free.
+  bool take_at(Address start, Bytes size);
+  /// Makes a range free; it must not overlap what is free already.
+  void give(Address start, Bytes size);
+
+  /// The free ranges: start → size, in address order, never touching one another.
+  const std::map<Address, Bytes>& ranges() const { return ranges_; }
+
+ private:
+  void insert(Address start, Bytes size);
+  void erase(std::map<Address, Bytes>::iterator range);
+
+  std::map<Address, Bytes> ranges_;
+  /// The same ranges by the power of two of their size, so that too short ones are not looked at.
+  std::array<std::map<Address, Bytes>, 64> by_power_;
+};
+
+}  // namespace fragshim
