@@ -24,7 +24,8 @@ struct ConfSetting {
 struct ConfString {
   AllocationConfig allocation;
   Backend backend = Backend::unset;
-  std::vector<ConfSetting> settings;   // in the order given; the last of a key is in force
+  std::vector<ConfSetting> settings;   // all keys with a good value, in the order given; of
+                                       // equal keys the last is in force
   std::vector<std::string> host_side;  // keys seen that do not concern the shim, in order
   std::vector<Problem> problems;
 };

@@ -12,7 +12,7 @@ namespace fragshim {
 /// OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, the first that is a number; else 0.
 std::string process_rank(const Environment& environment);
 
-/// The host's name, up to its first dot left whole; "localhost" where the system gives none.
+/// The host's name as the system gives it; "localhost" where it gives none.
 std::string host_name();
 
 /// `pattern` with %p (process id), %h (host), %r (rank), %q{VAR} (a variable, empty where not set)

@@ -1,6 +1,7 @@
 // JSON written by hand, without a library: escaping, and a writer that knows where commas go.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,13 +28,18 @@ class JsonWriter {
 
   JsonWriter& value(std::string_view text);
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
-  JsonWriter& value(std::uint64_t number);
-  JsonWriter& value(std::int64_t number);
-  JsonWriter& value(std::uint32_t number) { return value(std::uint64_t{number}); }
-  JsonWriter& value(std::int32_t number) { return value(std::int64_t{number}); }
-  /// Shortest of up to 6 decimals; what is not finite is written as null.
+  template <std::integral Number>
+  JsonWriter& value(Number number) {
+    if constexpr (std::same_as<Number, bool>) {
+      return raw(number ? "true" : "false");
+    } else if constexpr (std::signed_integral<Number>) {
+      return signed_value(number);
+    } else {
+      return unsigned_value(number);
+    }
+  }
+  /// Rounded to 6 decimals, in its shortest form; what is not finite is written as null.
   JsonWriter& value(double number);
-  JsonWriter& value(bool truth);
   JsonWriter& null();
   /// A value that is JSON already.
   JsonWriter& raw(std::string_view json);
@@ -46,6 +52,8 @@ class JsonWriter {
 
  private:
   void comma();
+  JsonWriter& signed_value(std::int64_t number);
+  JsonWriter& unsigned_value(std::uint64_t number);
 
   std::string& out_;
   bool first_ = true;  // nothing written yet in the innermost object or array, or after a key

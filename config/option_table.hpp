@@ -1,7 +1,9 @@
 // The one table of options: parser, help, README, `fragrun config` and the log are made from it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -39,6 +41,8 @@ std::span<const Option> option_table();
 
 /// The option of that exact name, of whatever place; null where there is none.
 const Option* find_option(std::string_view name);
+/// The same among the keys of the conf string only.
+const Option* find_conf_key(std::string_view name);
 
 /// The choices of a choice's `allowed`, called one by one with a std::string_view.
 template <typename Function>
@@ -51,5 +55,8 @@ void for_each_choice(std::string_view allowed, Function&& function) {
     allowed.remove_prefix(end + separator.size());
   }
 }
+
+/// Which of the choices `value` is, counted from 0; nothing where it is none of them.
+std::optional<std::size_t> choice_index(std::string_view allowed, std::string_view value);
 
 }  // namespace fragshim

@@ -9,6 +9,7 @@
 #include "config/conf_string.hpp"
 #include "config/environment.hpp"
 #include "config/problem.hpp"
+#include "config/torch_conf.hpp"
 
 namespace fragshim {
 
@@ -46,18 +47,6 @@ struct Settings {
   std::vector<EffectiveOption> effective;  // one for every option of the table but internal ones
   std::vector<Problem> problems;
 };
-
-/// A conf string and the variable it stands in.
-struct ConfSource {
-  std::string text;
-  std::string variable;  // empty: none is set
-};
-
-/// The conf string as the user wrote it: of FRAGSHIM_CONF, PYTORCH_CUDA_ALLOC_CONF and
-/// PYTORCH_ALLOC_CONF the first that is set, even if empty. Where the shim of this process or of a
-/// parent has put what it hands to PyTorch (FRAGSHIM_HANDED_CONF) in its place, the original
-/// (FRAGSHIM_TORCH_CONF) counts.
-ConfSource original_conf(const Environment& environment);
 
 /// Reads every option. A bad value is a Problem, its default in its place; so is a FRAGSHIM_*
 /// variable that is not known. Throws nothing but std::bad_alloc.
