@@ -89,6 +89,10 @@ void set_source(HeapSource* source) noexcept;
 /// Cheap and idempotent afterwards (one start record a device).
 void start(const DeviceInfo& device) noexcept;
 
+/// A heap is about to go (its context is destroyed or reset): keeps its totals for the exit record
+/// and writes a last sample. The heap must still answer usage().
+void heap_closing(const HeapView& view) noexcept;
+
 /// Writes samples when the interval has passed. Reads a coarse clock; else nothing.
 void sample_if_due() noexcept;
 

@@ -1,0 +1,88 @@
+#include "shim/trace.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "config/environment.hpp"
+#include "config/file_pattern.hpp"
+#include "core/record/trace_writer.hpp"
+#include "shim/log.hpp"
+#include "shim/process.hpp"
+
+namespace fragshim {
+
+namespace detail {
+constinit std::atomic<TraceWriter*> trace_writer{nullptr};
+}
+
+namespace {
+
+constinit std::atomic<bool> begun{false};
+
+std::int64_t now_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::uint32_t thread_id() noexcept {
+  static constinit thread_local std::uint32_t id = 0;
+  if (id == 0) id = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  return id;
+}
+
+void warn(const char* what, int error) noexcept {
+  char reason[128];
+  try {
+    log::warning("trace", std::string(what) + strerror_r(error, reason, sizeof reason));
+  } catch (const std::exception&) {
+    // No host memory to say so.
+  }
+}
+
+void on_stop(int error) noexcept { warn("the trace ends early: ", error); }
+
+}  // namespace
+
+void detail::append_trace(TraceWriter& writer, Action action, Address address, Bytes size,
+                          StreamId stream) noexcept {
+  writer.append({now_ns(), address, size, stream, thread_id(), action});
+}
+
+void trace_start(int device, Bytes device_total) noexcept {
+  if (begun.exchange(true)) return;
+  try {
+    if (settings().trace.empty()) return;
+    const std::string path = expand_file_pattern(settings().trace, ProcessEnvironment{});
+    // Never freed: the program's last destructors may free device memory.
+    auto* const writer = new TraceWriter;
+    TraceHeader header;
+    header.start_ns = now_ns();
+    header.device = static_cast<std::uint32_t>(device);
+    header.device_total = device_total;
+    const Status opened = writer->open(path.c_str(), header, &on_stop);
+    if (!opened.ok()) return warn(("cannot create the trace " + path + ": ").c_str(), opened.code);
+    detail::trace_writer.store(writer, std::memory_order_release);
+  } catch (const std::exception&) {
+    // No host memory: no trace.
+  }
+}
+
+void trace_finish() noexcept {
+  TraceWriter* const writer = detail::trace_writer.exchange(nullptr);
+  if (writer) writer->close();
+}
+
+void trace_after_fork_in_child() noexcept {
+  TraceWriter* const writer = detail::trace_writer.exchange(nullptr);
+  if (writer) writer->abandon();
+  begun.store(false);
+}
+
+}  // namespace fragshim

@@ -1,0 +1,52 @@
+// The binary trace of FRAGSHIM_TRACE, as the doors write it. Off, each call is one load of an
+// atomic pointer. The log opens it at the first use of CUDA, ends it and drops it in a forked
+// child.
+#pragma once
+
+#include <atomic>
+
+#include "core/record/event.hpp"
+#include "core/types.hpp"
+
+namespace fragshim {
+
+class TraceWriter;
+
+namespace detail {
+extern constinit std::atomic<TraceWriter*> trace_writer;
+void append_trace(TraceWriter& writer, Action action, Address address, Bytes size,
+                  StreamId stream) noexcept;
+
+inline void trace(Action action, Address address, Bytes size, StreamId stream) noexcept {
+  TraceWriter* const writer = trace_writer.load(std::memory_order_acquire);
+  if (writer) append_trace(*writer, action, address, size, stream);
+}
+}  // namespace detail
+
+/// A request was served; `size` as the program asked for it.
+inline void trace_allocate(Address address, Bytes size, StreamId stream) noexcept {
+  detail::trace(Action::allocate, address, size, stream);
+}
+
+/// A block is about to be freed: call it before the free, or another thread's allocation of the
+/// same address may come first in the trace.
+inline void trace_free(Address address, StreamId stream) noexcept {
+  detail::trace(Action::free, address, 0, stream);
+}
+
+/// A request that no heap could serve.
+inline void trace_failure(Bytes size, StreamId stream) noexcept {
+  detail::trace(Action::allocate_failure, 0, size, stream);
+}
+
+/// The cache was emptied on request.
+inline void trace_trim() noexcept { detail::trace(Action::trim, 0, 0, 0); }
+
+/// Creates the trace file where FRAGSHIM_TRACE asks for one. Once; by log::start.
+void trace_start(int device, Bytes device_total) noexcept;
+/// Ends the trace; later events are dropped.
+void trace_finish() noexcept;
+/// In a forked child: the parent's trace is left alone.
+void trace_after_fork_in_child() noexcept;
+
+}  // namespace fragshim
