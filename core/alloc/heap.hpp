@@ -15,15 +15,21 @@ struct Grant {
   Status status;
 };
 
+enum class BlockState : std::uint8_t {
+  live,
+  free,      // found by requests of its stream
+  pending,   // freed, but a fence must pass first
+  unmapped,  // addresses without memory
+};
+
 /// One stretch of a heap's memory, as `walk` shows it.
 struct BlockView {
-  enum class State : std::uint8_t { live, free, pending, unmapped };
   Address address = 0;
   Bytes size = 0;
-  Bytes requested = 0;      // live blocks only: what the program asked for
-  Address segment = 0;      // the segment (or reserved range) it lies in
-  StreamId stream = 0;      // the stream it belongs to
-  State state = State::free;
+  Bytes requested = 0;  // live blocks only: what the program asked for
+  Address segment = 0;  // the segment (or reserved range) it lies in
+  StreamId stream = 0;  // the stream it belongs to
+  BlockState state = BlockState::free;
 };
 
 class BlockVisitor {
@@ -51,6 +57,16 @@ class Heap {
   virtual Bytes trim(Bytes keep) noexcept = 0;
   /// True where the address lies in memory this heap holds (a live block or not).
   virtual bool contains(Address address) const noexcept = 0;
+  /// Called before `stream` is destroyed: its blocks get a fence while it can still be recorded.
+  virtual void forget_stream(StreamId stream) noexcept { (void)stream; }
+  /// Keeps the segment that starts at `address` from being split or reused for as long as it
+  /// lives, since others hold its handle. False: no segment of this heap starts there.
+  virtual bool pin_segment(Address address) noexcept {
+    (void)address;
+    return false;
+  }
+  /// Sets the peaks back to what is held now.
+  virtual void reset_peaks(bool allocated, bool reserved) noexcept = 0;
 
   /// The running totals only: cheap, no walk.
   virtual Counters counters() const noexcept = 0;

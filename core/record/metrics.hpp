@@ -41,6 +41,7 @@ struct Usage : Counters {
   Bytes releasable = 0;    // cached, in segments or chunks that hold no live block
   Bytes pinned = 0;        // cached - releasable
   Bytes pending = 0;       // free, but waiting for a fence
+  Bytes inactive_split = 0;  // free bytes of split plain segments (PyTorch's inactive_split_bytes)
   std::uint64_t segments = 0;
   std::uint64_t free_blocks = 0;
   std::uint64_t streams = 0;

@@ -1,0 +1,172 @@
+#include "core/alloc/block_store.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace fragshim {
+
+Block* BlockStore::make(Address address, Bytes size, StreamSlot* slot, bool small) noexcept {
+  Block* block = pool_.take();
+  block->address = address;
+  block->size = size;
+  block->slot = slot;
+  block->small = small;
+  return block;
+}
+
+Block* BlockStore::cut(Block* block, Bytes size) noexcept {
+  Block* rest = make(block->address + size, block->size - size, block->slot, block->small);
+  rest->state = block->state;
+  rest->expandable = block->expandable;
+  rest->held = block->held;
+  rest->prev = block;
+  rest->next = block->next;
+  if (rest->next != nullptr) rest->next->prev = rest;
+  block->next = rest;
+  block->size = size;
+  return rest;
+}
+
+void BlockStore::absorb(Block* block, Block* behind) noexcept {
+  block->size += behind->size;
+  block->next = behind->next;
+  if (block->next != nullptr) block->next->prev = block;
+  pool_.give(behind);
+}
+
+void BlockStore::settle(Block* block) noexcept {
+  const auto joins = [block](const Block* other) {
+    return other != nullptr && other->is_free() && other->slot == block->slot;
+  };
+  Block* prev = block->prev;
+  if (joins(block->next)) {
+    erase_free(block->next);
+    absorb(block, block->next);
+    ++counters.merges;
+  }
+  if (joins(prev)) {
+    erase_free(prev);
+    absorb(prev, block);
+    ++counters.merges;
+    block = prev;
+  }
+  insert_free(block);
+}
+
+void BlockStore::settle_chain(Block* chain) noexcept {
+  while (chain != nullptr) {
+    Block* next = chain->link;
+    settle(chain);
+    chain = next;
+  }
+}
+
+void BlockStore::insert_free(Block* block) noexcept {
+  block->state = Block::State::free;
+  block->born = searches[block->small];
+  if (block->held) return;
+  block->slot->free[block->small].insert(nodes_, {block->size, block->address}, block);
+}
+
+void BlockStore::erase_free(Block* block) noexcept {
+  if (block->held) return;
+  block->slot->free[block->small].erase(nodes_, {block->size, block->address});
+}
+
+void BlockStore::make_live(Block* block, Bytes requested) noexcept {
+  block->state = Block::State::live;
+  block->requested = requested;
+  live_.insert(block->address, block);
+  accounts::allocated(counters, requested, block->size);
+}
+
+Block* BlockStore::end_life(Address address) noexcept {
+  Block* block = live_.erase(address);
+  if (block == nullptr) return nullptr;
+  accounts::freed(counters, block->requested, block->size);
+  block->requested = 0;
+  block->state = Block::State::pending;
+  return block;
+}
+
+void BlockStore::count_free(Usage* usage) const noexcept {
+  for (const StreamSlot* slot = slots.first(); slot != nullptr; slot = slot->next) {
+    for (const OrderedIndex<Block>& free : slot->free) {
+      if (const auto last = free.last()) {
+        usage->largest_free = std::max(usage->largest_free, last->size);
+      }
+      usage->free_blocks += free.size();
+      for (auto at = free.first(); at; at = at.next()) {
+        ++usage->free_histogram[static_cast<std::size_t>(std::bit_width(at->size) - 1)];
+      }
+    }
+  }
+}
+
+/// What is wrong with a block in its place, or null.
+const char* BlockStore::wrong_with(const Block* block, const Block* prev, Address expected) const {
+  if (block->address != expected) return "blocks leave a gap or overlap";
+  if (block->prev != prev) return "the links of neighbouring blocks disagree";
+  if (block->size == 0 || block->size % 512 != 0) return "a block's size is no multiple of 512";
+  const bool joinable = block->is_free() || block->state == Block::State::unmapped;
+  if (joinable && prev != nullptr && prev->state == block->state && prev->slot == block->slot) {
+    return "two free neighbours were not joined";
+  }
+  if (block->state == Block::State::live && live_.find(block->address) != block) {
+    return "a live block is missing in the table of addresses";
+  }
+  if (block->is_free() && !block->held) {
+    const auto at = block->slot->free[block->small].lower_bound({block->size, block->address});
+    if (!at || at.get() != block) return "a free block is missing in its index";
+  }
+  return nullptr;
+}
+
+bool BlockStore::check_run(const Block* first, Address address, Bytes size, Tally* tally,
+                           std::string* why) const {
+  Address expected = address;
+  const Block* prev = nullptr;
+  for (const Block* block = first; block != nullptr; prev = block, block = block->next) {
+    if (const char* wrong = wrong_with(block, prev, expected)) {
+      *why = wrong;
+      return false;
+    }
+    expected += block->size;
+    if (block->state != Block::State::unmapped) tally->mapped += block->size;
+    if (block->is_free() && !block->held) ++tally->free_blocks;
+    if (block->state != Block::State::live) continue;
+    tally->live += block->size;
+    tally->requested += block->requested;
+    ++tally->live_blocks;
+  }
+  if (expected == address + size) return true;
+  *why = "blocks do not fill their segment";
+  return false;
+}
+
+bool BlockStore::check_totals(const Tally& tally, std::string* why) const {
+  std::uint64_t indexed = 0;
+  for (const StreamSlot* slot = slots.first(); slot != nullptr; slot = slot->next) {
+    for (const OrderedIndex<Block>& free : slot->free) {
+      if (!free.check()) *why = "a free index is out of order";
+      indexed += free.size();
+    }
+  }
+  if (tally.free_blocks != indexed) *why = "free blocks and the free indexes differ in number";
+  if (tally.live != counters.allocated) *why = "live blocks do not add up to allocated";
+  if (tally.requested != counters.requested) *why = "live blocks do not add up to requested";
+  if (tally.live_blocks != counters.live_blocks || tally.live_blocks != live_.size()) {
+    *why = "live blocks and the table of addresses differ in number";
+  }
+  if (tally.mapped != counters.reserved) *why = "mapped blocks do not add up to reserved";
+  return why->empty();
+}
+
+void BlockStore::walk_run(const Block* first, Address segment, BlockVisitor& visitor) {
+  for (const Block* block = first; block != nullptr; block = block->next) {
+    visitor.visit(
+        {block->address, block->size, block->requested, segment, block->slot->id, block->state});
+  }
+}
+
+}  // namespace fragshim

@@ -1,0 +1,108 @@
+#include "core/alloc/fence_queue.hpp"
+
+#include <algorithm>
+
+namespace fragshim {
+
+void FenceQueue::push(Block* block) noexcept {
+  block->link = nullptr;
+  (open_.last != nullptr ? open_.last->link : open_.first) = block;
+  open_.last = block;
+  open_.bytes += block->size;
+  open_.largest = std::max(open_.largest, block->size);
+  ++open_.count;
+  bytes_ += block->size;
+}
+
+bool FenceQueue::close(Device& device, StreamId stream, FenceBatches& pool,
+                       HeapLock& lock) noexcept {
+  if (open_.count == 0) return false;
+  FenceBatch* batch = pool.take();
+  if (batch == nullptr) return false;  // it stays open; a later call finds host memory again
+  *batch = open_;
+  open_ = FenceBatch{};
+  Status recorded;
+  {
+    Unlocked unlocked(lock);
+    recorded = device.record(stream, &batch->fence);
+  }
+  if (recorded.ok()) {
+    (newest_ != nullptr ? newest_->next : oldest_) = batch;
+    newest_ = batch;
+    return true;
+  }
+  // Back to the front of the open batch, which may have grown in between.
+  batch->last->link = open_.first;
+  if (open_.last == nullptr) open_.last = batch->last;
+  open_.first = batch->first;
+  open_.bytes += batch->bytes;
+  open_.largest = std::max(open_.largest, batch->largest);
+  open_.count += batch->count;
+  pool.give(batch);
+  return false;
+}
+
+FenceBatch* FenceQueue::pop() noexcept {
+  FenceBatch* batch = oldest_;
+  oldest_ = batch->next;
+  if (oldest_ == nullptr) newest_ = nullptr;
+  batch->next = nullptr;
+  return batch;
+}
+
+void FenceQueue::put_back(FenceBatch* batch) noexcept {
+  batch->next = oldest_;
+  oldest_ = batch;
+  if (newest_ == nullptr) newest_ = batch;
+}
+
+Block* FenceQueue::finish(Device& device, FenceBatch* batch, FenceBatches& pool) noexcept {
+  Block* blocks = batch->first;
+  bytes_ -= batch->bytes;
+  device.retire(batch->fence);
+  pool.give(batch);
+  return blocks;
+}
+
+Block* FenceQueue::collect(Device& device, FenceBatches& pool, HeapLock& lock) noexcept {
+  if (oldest_ == nullptr) return nullptr;
+  FenceBatch* batch = pop();
+  Status passed;
+  {
+    Unlocked unlocked(lock);
+    passed = device.query(batch->fence);
+  }
+  if (passed.ok()) return finish(device, batch, pool);
+  put_back(batch);
+  return nullptr;
+}
+
+Block* FenceQueue::wait(Device& device, FenceBatches& pool, HeapLock& lock) noexcept {
+  if (oldest_ == nullptr) return nullptr;
+  FenceBatch* batch = pop();
+  Status passed;
+  {
+    Unlocked unlocked(lock);
+    passed = device.wait(batch->fence);
+  }
+  if (passed.ok()) return finish(device, batch, pool);
+  put_back(batch);
+  return nullptr;
+}
+
+Block* FenceQueue::take_open() noexcept {
+  Block* blocks = open_.first;
+  bytes_ -= open_.bytes;
+  open_ = FenceBatch{};
+  return blocks;
+}
+
+bool FenceQueue::may_hold(Bytes size) const noexcept {
+  if (open_.largest >= size) return true;
+  for (const FenceBatch* batch = oldest_; batch != nullptr; batch = batch->next) {
+    if (batch->largest >= size) return true;
+  }
+  return false;
+}
+
+}  // namespace fragshim

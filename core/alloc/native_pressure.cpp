@@ -1,0 +1,272 @@
+// NativeHeap when no cached block fits: take back what has been freed, grow, release, try again.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/alloc/accounts.hpp"
+#include "core/alloc/native_heap.hpp"
+#include "core/alloc/policy.hpp"
+
+namespace fragshim {
+namespace {
+
+// Freed memory may wait for its fence while the heap grows, up to this much or as much as is live:
+// a program that runs ahead of the device must not fill the card. Beyond it the heap waits, as the
+// real cudaFree would have, but not for long: the device may itself wait for this thread.
+constexpr Bytes free_growth = 256 * MiB;
+constexpr auto longest_wait = std::chrono::milliseconds(100);
+constexpr auto wait_step = std::chrono::microseconds(20);
+
+}  // namespace
+
+/// PyTorch's order: collect garbage, grow, release oversize blocks and grow, release all and grow.
+Block* NativeHeap::obtain(Request& request, HeapLock& lock) noexcept {
+  if (fenced()) {
+    if (Block* block = reuse_pending(request, lock)) return block;
+  }
+  if (collects_garbage()) collect_garbage(lock);
+  if (Block* block = grow(request, lock)) return block;
+  if (fenced()) {
+    wait_for_pending(lock);
+    if (Block* block = take_free(request)) return block;
+  }
+  if (release_oversize(request, lock)) {
+    if (Block* block = grow(request, lock)) return block;
+  }
+  release_cached(lock, 0);
+  ++store_.counters.retries;
+  if (Block* block = grow(request, lock)) return block;
+  // What other threads are giving back at this moment is not lost to this request.
+  while (releasing_ > 0) {
+    {
+      Unlocked unlocked(lock);
+      std::this_thread::yield();
+    }
+    if (releasing_ == 0) return grow(request, lock);
+  }
+  return nullptr;
+}
+
+/// Serves a request from blocks whose fence has passed by now; waits only where growing instead
+/// would let freed memory pile up.
+Block* NativeHeap::reuse_pending(Request& request, HeapLock& lock) noexcept {
+  if (pending_.empty()) return nullptr;
+  if (collect_pending(lock)) {
+    if (Block* block = take_free(request)) return block;
+  }
+  const Bytes allowance = std::max(free_growth, store_.counters.allocated);
+  const auto give_up = std::chrono::steady_clock::now() + longest_wait;
+  while (pending_.bytes() + request.segment_size > allowance && pending_.bytes() >= request.size) {
+    {
+      Unlocked unlocked(lock);
+      std::this_thread::sleep_for(wait_step);
+    }
+    if (collect_pending(lock)) {
+      ++store_.counters.waits;
+      if (Block* block = take_free(request)) return block;
+    }
+    if (std::chrono::steady_clock::now() > give_up) break;
+  }
+  return nullptr;
+}
+
+/// Takes back every batch whose fence has passed. True where there was one.
+bool NativeHeap::collect_pending(HeapLock& lock) noexcept {
+  pending_.close(device_, all_streams, batches_, lock);
+  bool any = false;
+  while (Block* chain = pending_.collect(device_, batches_, lock)) {
+    store_.settle_chain(chain);
+    any = true;
+  }
+  return any;
+}
+
+/// Takes back every freed block, however long the device needs.
+void NativeHeap::wait_for_pending(HeapLock& lock) noexcept {
+  if (pending_.empty()) return;
+  ++store_.counters.waits;
+  pending_.close(device_, all_streams, batches_, lock);
+  while (Block* chain = pending_.wait(device_, batches_, lock)) store_.settle_chain(chain);
+  if (pending_.open_count() == 0) return;
+  // No fence to be had: wait for the whole context. Blocks freed meanwhile are not covered.
+  Block* chain = pending_.take_open();
+  Status idle;
+  {
+    Unlocked unlocked(lock);
+    idle = device_.synchronize();
+  }
+  if (idle.ok()) {
+    store_.settle_chain(chain);
+    return;
+  }
+  while (chain != nullptr) {
+    Block* next = chain->link;
+    pending_.push(chain);
+    chain = next;
+  }
+}
+
+/// Gets a segment for the request: a free block that is in no index, or null.
+Block* NativeHeap::grow(Request& request, HeapLock& lock) noexcept {
+  if (limited() && store_.counters.reserved + request.segment_size > options_.allowed) {
+    request.failure = {Outcome::over_limit};
+    return nullptr;
+  }
+  if (config_.expandable_segments) return grow_expandable(request);
+  Address address = 0;
+  Status got;
+  {
+    Unlocked unlocked(lock);
+    got = device_.allocate_segment(request.segment_size, &address);
+  }
+  if (!got.ok()) {
+    request.failure = got;
+    return nullptr;
+  }
+  if (Block* block = add_segment(address, request.segment_size, request)) return block;
+  Unlocked unlocked(lock);
+  device_.release_segment(address, request.segment_size);
+  return nullptr;
+}
+
+/// Null when the host has no memory for the records.
+Block* NativeHeap::add_segment(Address address, Bytes size, const Request& request) noexcept {
+  if (!store_.prepare(1) || !segment_pool_.prepare(1)) return nullptr;
+  Segment* segment = segment_pool_.take();
+  segment->address = address;
+  segment->size = size;
+  if (!segments_.insert(store_.nodes(), {0, address}, segment)) {
+    segment_pool_.give(segment);
+    return nullptr;
+  }
+  Block* block = store_.make(address, size, request.slot, request.small);
+  segment->first = block;
+  accounts::reserved(store_.counters, size);
+  return block;
+}
+
+/// Takes a free block that is a whole segment out of everybody's reach and puts it on a chain to
+/// give back.
+void NativeHeap::detach(Block* block, Block** chain) noexcept {
+  store_.erase_free(block);
+  block->state = Block::State::pending;
+  block->link = *chain;
+  *chain = block;
+}
+
+/// Returns detached segments to the device. One that the device refuses to take stays cached.
+Bytes NativeHeap::give_back(Block* chain, HeapLock& lock) noexcept {
+  Bytes returned = 0;
+  ++releasing_;
+  while (chain != nullptr) {
+    Block* block = chain;
+    chain = block->link;
+    Status gone;
+    {
+      Unlocked unlocked(lock);
+      gone = device_.release_segment(block->address, block->size);
+    }
+    if (!gone.ok()) {
+      store_.insert_free(block);
+      continue;
+    }
+    returned += block->size;
+    accounts::returned(store_.counters, block->size);
+    segment_pool_.give(segments_.erase(store_.nodes(), {0, block->address}));
+    store_.drop(block);
+  }
+  --releasing_;
+  return returned;
+}
+
+/// Gives every segment without a live block back, until at most `keep` bytes stay reserved.
+Bytes NativeHeap::release_cached(HeapLock& lock, Bytes keep) noexcept {
+  wait_for_pending(lock);
+  Block* chain = nullptr;
+  Bytes left = store_.counters.reserved;
+  for (auto at = segments_.first(); at && left > keep; at = at.next()) {
+    Block* block = at->first;
+    if (at->expandable() || !block->is_whole() || !block->is_free()) continue;
+    left -= block->size;
+    detach(block, &chain);
+  }
+  const Bytes returned = give_back(chain, lock);
+  const Bytes before = store_.counters.reserved;
+  if (config_.expandable_segments && before > keep) release_expandable();
+  return returned + (before - store_.counters.reserved);
+}
+
+/// PyTorch's release_available_cached_blocks: gives oversize blocks of the stream back, one that is
+/// large enough for the request or several, largest first. False: not enough to serve it.
+bool NativeHeap::release_oversize(const Request& request, HeapLock& lock) noexcept {
+  if (config_.max_split_size == AllocationConfig::no_limit) return false;
+  const OrderedIndex<Block>& free = request.slot->free[request.small];
+  const Bytes wanted = std::max(request.size, config_.max_split_size);
+  auto at = free.lower_bound({wanted, 0});
+  Block* chain = nullptr;
+  Bytes released = 0;
+  if (at && !at->expandable) {
+    released = at->size;
+    detach(at.get(), &chain);
+  } else {
+    IndexKey below{wanted, 0};
+    for (at = at ? at.prev() : free.last();
+         at && released < wanted && at->size >= config_.max_split_size;
+         at = free.at_or_before(below)) {
+      Block* block = at.get();
+      below = {block->size, block->address - 1};
+      if (block->expandable) continue;
+      released += block->size;
+      detach(block, &chain);
+    }
+  }
+  give_back(chain, lock);
+  return released >= wanted;
+}
+
+/// PyTorch's garbage_collect_cached_blocks: above the threshold, unsplit blocks of at least average
+/// age go, pass after pass, until the target is met.
+void NativeHeap::collect_garbage(HeapLock& lock) noexcept {
+  const auto threshold = static_cast<Bytes>(config_.garbage_collection_threshold *
+                                            static_cast<double>(options_.allowed));
+  if (store_.counters.reserved <= threshold) return;
+  const Bytes target = store_.counters.reserved - threshold;
+  constexpr bool large = false;
+  const auto age = [this](const Block* block) -> std::uint64_t {
+    return store_.searches[large] - block->born;
+  };
+  std::uint64_t total_age = 0;
+  std::uint64_t freeable = 0;
+  for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
+    for (auto at = slot->free[large].first(); at; at = at.next()) {
+      if (!at->is_whole() || at->expandable) continue;
+      total_age += age(at.get());
+      ++freeable;
+    }
+  }
+  Bytes reclaimed = 0;
+  Block* chain = nullptr;
+  bool progress = true;
+  while (reclaimed < target && progress && freeable > 0) {
+    const double average = static_cast<double>(total_age) / static_cast<double>(freeable);
+    progress = false;
+    for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
+      auto at = slot->free[large].first();
+      while (at) {
+        Block* block = at.get();
+        const IndexKey key = at.key();
+        if (block->is_whole() && !block->expandable && static_cast<double>(age(block)) >= average) {
+          progress = true;
+          reclaimed += block->size;
+          total_age -= age(block);
+          --freeable;
+          detach(block, &chain);
+        }
+        at = slot->free[large].lower_bound({key.major, key.minor + 1});
+      }
+    }
+  }
+  give_back(chain, lock);
+}
+
+}  // namespace fragshim

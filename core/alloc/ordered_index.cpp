@@ -1,0 +1,199 @@
+#include "core/alloc/ordered_index.hpp"
+
+#include <cstring>
+
+namespace fragshim {
+namespace {
+
+/// How many of the node's keys are below `key`.
+unsigned count_below(const IndexNode& node, const IndexKey& key) {
+  unsigned low = 0;
+  unsigned count = node.count;
+  while (count > 0) {
+    const unsigned half = count / 2;
+    const bool below = node.keys[low + half] < key;
+    low = below ? low + half + 1 : low;
+    count = below ? count - half - 1 : half;
+  }
+  return low;
+}
+
+/// Which child of an inner node `key` belongs under: the last whose bound is not above it.
+unsigned child_for(const IndexNode& node, const IndexKey& key) {
+  const unsigned below = count_below(node, key);
+  if (below < node.count && node.keys[below] == key) return below;
+  return below == 0 ? 0 : below - 1;
+}
+
+void insert_at(IndexNode* node, unsigned at, const IndexKey& key, void* value) {
+  const std::size_t after = node->count - at;
+  std::memmove(&node->keys[at + 1], &node->keys[at], after * sizeof(IndexKey));
+  std::memmove(&node->values[at + 1], &node->values[at], after * sizeof(void*));
+  node->keys[at] = key;
+  node->values[at] = value;
+  ++node->count;
+}
+
+void erase_at(IndexNode* node, unsigned at) {
+  const std::size_t after = node->count - at - 1;
+  std::memmove(&node->keys[at], &node->keys[at + 1], after * sizeof(IndexKey));
+  std::memmove(&node->values[at], &node->values[at + 1], after * sizeof(void*));
+  --node->count;
+}
+
+/// Moves the upper half of `node` to the empty `upper` behind it.
+void move_upper_half(IndexNode* node, IndexNode* upper) {
+  const unsigned keep = node->count / 2;
+  upper->leaf = node->leaf;
+  upper->count = node->count - keep;
+  std::memcpy(upper->keys, &node->keys[keep], upper->count * sizeof(IndexKey));
+  std::memcpy(upper->values, &node->values[keep], upper->count * sizeof(void*));
+  node->count = keep;
+  if (!node->leaf) return;
+  upper->prev = node;
+  upper->next = node->next;
+  if (node->next != nullptr) node->next->prev = upper;
+  node->next = upper;
+}
+
+IndexNode* child(const IndexNode* node, unsigned at) {
+  return static_cast<IndexNode*>(node->values[at]);
+}
+
+/// Cuts the full child `at` of `parent` (which has room) in two.
+void split_child(IndexNodes& nodes, IndexNode* parent, unsigned at) noexcept {
+  IndexNode* upper = nodes.take();
+  move_upper_half(child(parent, at), upper);
+  insert_at(parent, at + 1, upper->keys[0], upper);
+}
+
+/// Every key under `node` lies in [low, high) and in order; counts the leaves' entries.
+bool check_node(const IndexNode* node, unsigned height, const IndexKey* low, const IndexKey* high,
+                std::size_t* entries) {
+  if (node->count == 0 || node->leaf != (height == 0)) return false;
+  for (unsigned i = 0; i < node->count; ++i) {
+    if (i > 0 && !(node->keys[i - 1] < node->keys[i])) return false;
+    if (low != nullptr && node->keys[i] < *low) return false;
+    if (high != nullptr && !(node->keys[i] < *high)) return false;
+    if (height == 0) continue;
+    const IndexKey* upper = i + 1 < node->count ? &node->keys[i + 1] : high;
+    if (!check_node(child(node, i), height - 1, &node->keys[i], upper, entries)) return false;
+  }
+  if (height == 0) *entries += node->count;
+  return true;
+}
+
+}  // namespace
+
+IndexTree::Cursor IndexTree::Cursor::next() const {
+  if (at + 1 < node->count) return {node, at + 1};
+  return {node->next, 0};
+}
+
+IndexTree::Cursor IndexTree::Cursor::prev() const {
+  if (at > 0) return {node, at - 1};
+  if (node->prev == nullptr) return {};
+  return {node->prev, node->prev->count - 1};
+}
+
+IndexTree::Cursor IndexTree::lower_bound(const IndexKey& key) const noexcept {
+  if (root_ == nullptr) return {};
+  IndexNode* node = root_;
+  for (unsigned depth = 0; depth < height_; ++depth) node = child(node, child_for(*node, key));
+  const unsigned at = count_below(*node, key);
+  if (at < node->count) return {node, at};
+  return {node->next, 0};
+}
+
+IndexTree::Cursor IndexTree::first() const noexcept {
+  if (root_ == nullptr) return {};
+  IndexNode* node = root_;
+  for (unsigned depth = 0; depth < height_; ++depth) node = child(node, 0);
+  return {node, 0};
+}
+
+IndexTree::Cursor IndexTree::last() const noexcept {
+  if (root_ == nullptr) return {};
+  IndexNode* node = root_;
+  for (unsigned depth = 0; depth < height_; ++depth) node = child(node, node->count - 1);
+  return {node, node->count - 1};
+}
+
+bool IndexTree::insert(IndexNodes& nodes, const IndexKey& key, void* value) noexcept {
+  if (!nodes.prepare(height_ + 2)) return false;
+  if (root_ == nullptr) root_ = nodes.take();
+  if (root_->count == IndexNode::capacity) {
+    IndexNode* root = nodes.take();
+    root->leaf = false;
+    insert_at(root, 0, root_->keys[0], root_);
+    root_ = root;
+    ++height_;
+    split_child(nodes, root_, 0);
+  }
+  // Full nodes are split on the way down, so that a parent always has room.
+  IndexNode* node = root_;
+  while (!node->leaf) {
+    unsigned at = child_for(*node, key);
+    if (child(node, at)->count == IndexNode::capacity) {
+      split_child(nodes, node, at);
+      at = child_for(*node, key);
+    }
+    if (key < node->keys[at]) node->keys[at] = key;
+    node = child(node, at);
+  }
+  insert_at(node, count_below(*node, key), key, value);
+  ++size_;
+  return true;
+}
+
+void* IndexTree::erase(IndexNodes& nodes, const IndexKey& key) noexcept {
+  if (root_ == nullptr) return nullptr;
+  Step path[max_height];
+  IndexNode* node = root_;
+  for (unsigned depth = 0; depth < height_; ++depth) {
+    const unsigned at = child_for(*node, key);
+    path[depth] = {node, at};
+    node = child(node, at);
+  }
+  const unsigned at = count_below(*node, key);
+  if (at == node->count || !(node->keys[at] == key)) return nullptr;
+  void* value = node->values[at];
+  erase_at(node, at);
+  --size_;
+  if (node->count == 0) drop_empty(nodes, node, path);
+  return value;
+}
+
+/// Takes an empty leaf out of the tree, with the inner nodes that become empty through it.
+void IndexTree::drop_empty(IndexNodes& nodes, IndexNode* leaf, const Step* path) noexcept {
+  if (leaf->prev != nullptr) leaf->prev->next = leaf->next;
+  if (leaf->next != nullptr) leaf->next->prev = leaf->prev;
+  nodes.give(leaf);
+  unsigned depth = height_;
+  while (depth > 0) {
+    const Step& above = path[--depth];
+    erase_at(above.node, above.at);
+    if (above.node->count > 0) break;
+    nodes.give(above.node);
+    if (depth == 0) root_ = nullptr;
+  }
+  if (height_ == 0) root_ = nullptr;
+  if (root_ == nullptr) height_ = 0;
+  while (height_ > 0 && root_->count == 1) {
+    IndexNode* only = child(root_, 0);
+    nodes.give(root_);
+    root_ = only;
+    --height_;
+  }
+}
+
+bool IndexTree::check() const noexcept {
+  if (root_ == nullptr) return size_ == 0 && height_ == 0;
+  std::size_t entries = 0;
+  if (!check_node(root_, height_, nullptr, nullptr, &entries) || entries != size_) return false;
+  std::size_t linked = 0;
+  for (Cursor at = first(); at; at = at.next()) ++linked;
+  return linked == size_;
+}
+
+}  // namespace fragshim

@@ -1,0 +1,119 @@
+// An ordered map from pairs of integers to pointers: a B+ tree with wide leaves, so that a search
+// among a million free blocks touches a handful of cache lines. Best fit is `lower_bound`: free
+// blocks are keyed by (size, address), things in address order by (0, address).
+//
+// Nodes are dropped when they are empty, never merged before that: allocators put back what they
+// took out, so half-empty nodes fill again.
+#pragma once
+
+#include "core/alloc/pool.hpp"
+#include "core/types.hpp"
+
+namespace fragshim {
+
+struct IndexKey {
+  std::uint64_t major = 0;
+  std::uint64_t minor = 0;
+  friend constexpr bool operator==(const IndexKey&, const IndexKey&) = default;
+  friend constexpr bool operator<(const IndexKey& a, const IndexKey& b) {
+    return a.major != b.major ? a.major < b.major : a.minor < b.minor;
+  }
+};
+
+struct IndexNode {
+  static constexpr unsigned capacity = 32;
+  std::uint32_t count = 0;
+  bool leaf = true;
+  IndexNode* prev = nullptr;  // leaves only: the neighbours in key order
+  IndexNode* next = nullptr;
+  IndexKey keys[capacity];  // inner nodes: a lower bound of what is under values[i]
+  void* values[capacity];   // leaves: the mapped pointers; inner nodes: IndexNode*
+};
+
+using IndexNodes = Pool<IndexNode>;
+
+/// The tree itself, for any kind of pointer. Not thread-safe. Nodes come from a pool the caller
+/// shares among many trees; the pool outlives them.
+class IndexTree {
+ public:
+  /// A place in the tree; invalid past either end, and after any change of the tree.
+  struct Cursor {
+    IndexNode* node = nullptr;
+    unsigned at = 0;
+    explicit operator bool() const { return node != nullptr; }
+    const IndexKey& key() const { return node->keys[at]; }
+    void* value() const { return node->values[at]; }
+    Cursor next() const;
+    Cursor prev() const;
+  };
+
+  /// More levels than 2^64 entries would need.
+  static constexpr unsigned max_height = 16;
+
+  /// Adds a key that is not yet there. False: no host memory, and nothing has changed.
+  bool insert(IndexNodes& nodes, const IndexKey& key, void* value) noexcept;
+  /// Removes a key; null if it was not there, else what it mapped to.
+  void* erase(IndexNodes& nodes, const IndexKey& key) noexcept;
+  /// The first key >= `key`.
+  Cursor lower_bound(const IndexKey& key) const noexcept;
+  Cursor first() const noexcept;
+  Cursor last() const noexcept;
+  std::size_t size() const noexcept { return size_; }
+  /// Order, counts, links and separators are right.
+  bool check() const noexcept;
+
+ private:
+  struct Step {
+    IndexNode* node;
+    unsigned at;
+  };
+  void drop_empty(IndexNodes& nodes, IndexNode* leaf, const Step* path) noexcept;
+
+  IndexNode* root_ = nullptr;
+  unsigned height_ = 0;  // inner levels above the leaves
+  std::size_t size_ = 0;
+};
+
+/// IndexTree for pointers to T.
+template <class T>
+class OrderedIndex {
+ public:
+  class Cursor {
+   public:
+    Cursor() = default;
+    explicit Cursor(IndexTree::Cursor at) : at_(at) {}
+    explicit operator bool() const { return static_cast<bool>(at_); }
+    T* get() const { return static_cast<T*>(at_.value()); }
+    T* operator->() const { return get(); }
+    Cursor next() const { return Cursor(at_.next()); }
+    Cursor prev() const { return Cursor(at_.prev()); }
+    const IndexKey& key() const { return at_.key(); }
+
+   private:
+    IndexTree::Cursor at_;
+  };
+
+  bool insert(IndexNodes& nodes, const IndexKey& key, T* value) noexcept {
+    return tree_.insert(nodes, key, value);
+  }
+  T* erase(IndexNodes& nodes, const IndexKey& key) noexcept {
+    return static_cast<T*>(tree_.erase(nodes, key));
+  }
+  Cursor lower_bound(const IndexKey& key) const noexcept { return Cursor(tree_.lower_bound(key)); }
+  Cursor first() const noexcept { return Cursor(tree_.first()); }
+  Cursor last() const noexcept { return Cursor(tree_.last()); }
+  /// The last key <= `key`.
+  Cursor at_or_before(const IndexKey& key) const noexcept {
+    const IndexTree::Cursor above = tree_.lower_bound(key);
+    if (above && above.key() == key) return Cursor(above);
+    return Cursor(above ? above.prev() : tree_.last());
+  }
+  std::size_t size() const noexcept { return tree_.size(); }
+  bool empty() const noexcept { return tree_.size() == 0; }
+  bool check() const noexcept { return tree_.check(); }
+
+ private:
+  IndexTree tree_;
+};
+
+}  // namespace fragshim

@@ -1,0 +1,100 @@
+// Host memory for the allocator's own records: taken from the system in slabs and recycled, so
+// that no operation on a hot path asks the program's malloc for anything.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <new>
+
+namespace fragshim {
+
+/// Anonymous zeroed memory straight from the system; null when there is none.
+inline void* map_host_memory(std::size_t bytes) noexcept {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+#ifdef MADV_HUGEPAGE
+  constexpr std::size_t huge = std::size_t{2} << 20;
+  if (bytes >= huge) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
+/// A recycling pool of T. Not thread-safe. Addresses are stable; slabs are kept until the pool
+/// dies. T is trivially destructible.
+template <class T>
+class Pool {
+ public:
+  Pool() = default;
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() {
+    while (slabs_ != nullptr) {
+      Slab* next = slabs_->next;
+      munmap(slabs_, slabs_->bytes);
+      slabs_ = next;
+    }
+  }
+
+  /// A fresh, value-initialised T; null when the host has no memory.
+  T* take() noexcept {
+    if (free_ == nullptr && !grow()) return nullptr;
+    Cell* cell = free_;
+    free_ = cell->next;
+    --available_;
+    return new (cell) T{};
+  }
+
+  void give(T* object) noexcept {
+    Cell* cell = new (object) Cell;
+    cell->next = free_;
+    free_ = cell;
+    ++available_;
+  }
+
+  /// Makes sure that the next `count` calls of take() succeed, so that callers can fail before
+  /// they change anything. False: the host has no memory.
+  bool prepare(std::size_t count) noexcept {
+    while (available_ < count) {
+      if (!grow()) return false;
+    }
+    return true;
+  }
+
+ private:
+  union Cell {
+    Cell* next;
+    alignas(T) unsigned char bytes[sizeof(T)];
+  };
+  struct Slab {
+    Slab* next;
+    std::size_t bytes;
+  };
+  static constexpr std::size_t first_slab = std::size_t{64} << 10;
+  static constexpr std::size_t largest_slab = std::size_t{4} << 20;
+
+  bool grow() noexcept {
+    const std::size_t bytes = next_slab_;
+    void* memory = map_host_memory(bytes);
+    if (memory == nullptr) return false;
+    if (next_slab_ < largest_slab) next_slab_ *= 2;
+    slabs_ = new (memory) Slab{slabs_, bytes};
+    constexpr std::size_t header =
+        (sizeof(Slab) + alignof(Cell) - 1) / alignof(Cell) * alignof(Cell);
+    auto* cells = reinterpret_cast<Cell*>(static_cast<unsigned char*>(memory) + header);
+    // Chained so that cells come out in address order: neighbours in time are neighbours in memory.
+    for (std::size_t i = (bytes - header) / sizeof(Cell); i-- > 0;) {
+      cells[i].next = free_;
+      free_ = &cells[i];
+      ++available_;
+    }
+    return true;
+  }
+
+  Cell* free_ = nullptr;
+  std::size_t available_ = 0;
+  Slab* slabs_ = nullptr;
+  std::size_t next_slab_ = first_slab;
+};
+
+}  // namespace fragshim
