@@ -27,8 +27,8 @@ FRAGSHIM_HOOKED(FRAGSHIM_DECLARE)
 
 namespace fragshim {
 
-/// Our function for an entry of the real driver; null if that is not hooked (or is null). Takes no
-/// lock and makes no call.
+/// Our function for an entry of the real driver as dlsym gives it; null if that is not hooked, is
+/// null, or no driver is loaded. Takes no lock.
 void* hook_for(const void* real_entry) noexcept;
 
 }  // namespace fragshim

@@ -1,34 +1,36 @@
 // The life of the process around the shim: when it stands aside, what its settings are, and how it
-// ends. Loading the library reads the environment and nothing else.
+// ends. Loading the library reads the environment, hands PyTorch its setting, and does no more: no
+// file, no message, no CUDA.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+
+#include "config/settings.hpp"
 
 namespace fragshim {
 
-struct Settings;
-
 namespace detail {
-/// What the hot path asks; constant-initialised, so it is right before any constructor has run.
-extern constinit std::atomic<bool> standing_aside;
+enum class Standing : std::uint8_t { between, aside, unknown };
+/// Constant-initialised, so that a hook called before our constructor ran is right too.
+extern constinit std::atomic<Standing> standing;
+/// Reads FRAGSHIM_MODE and remembers what it means; true where the shim stands aside.
+bool stands_aside() noexcept;
 }  // namespace detail
 
 /// True where every call goes straight to the driver: FRAGSHIM_MODE=off, or the forked child of a
-/// process that had used CUDA (its tables describe the parent's memory).
+/// process that had used CUDA (the tables describe memory that the child does not have).
 inline bool passing_through() noexcept {
-  return detail::standing_aside.load(std::memory_order_relaxed);
+  const auto standing = detail::standing.load(std::memory_order_relaxed);
+  return standing != detail::Standing::between && detail::stands_aside();
 }
 
 /// The settings of this process, read once at the first use of CUDA and kept for ever. Whatever is
-/// wrong with them is said on stderr, one line each, unless fragrun has checked them already.
-/// From then on a forked child stands aside.
+/// wrong with them is said on stderr then, one line each, unless fragrun has checked them already.
+/// From the first call on, a forked child stands aside.
 const Settings& settings() noexcept;
 
 /// FRAGSHIM_MODE=observe: measure, but let every call through.
-bool observing() noexcept;
-
-/// Has `finish` called once when the process ends (library destructor or quick_exit), in the order
-/// opposite to registration; never in a forked child. Room for a few; false when it is full.
-bool at_exit(void (*finish)()) noexcept;
+inline bool observing() noexcept { return settings().mode == Mode::observe; }
 
 }  // namespace fragshim
