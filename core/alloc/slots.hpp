@@ -13,10 +13,11 @@ struct StreamSlot {
   OrderedIndex<Block> free[2];      // [small]: by (size, address)
   OrderedIndex<Block> unmapped[2];  // [small]: by (0, address); expandable segments
   FenceQueue returning;             // blocks of other streams, freed on this one
-  Fence fence;                      // covers all frees up to `fenced`
-  bool fenced = false;              // nothing was freed here since `fence` was recorded
+  std::uint64_t users = 0;          // live blocks, blocks on their way home, threads at work here
+  std::uint32_t tried = 0;          // the last search that asked this slot for a block
   bool dead = false;                // the stream is destroyed
-  std::uint64_t blocks = 0;         // live, free or waiting blocks that belong here
+  bool fenced = false;              // dead: a fence behind its last work was recorded
+  Fence fence;                      // ... and has not passed yet
   StreamSlot* next = nullptr;       // every slot of the heap
 };
 

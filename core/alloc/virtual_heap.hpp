@@ -1,3 +1,129 @@
 // Stream-ordered memory: blocks in one large range of addresses to which physical chunks are
 // mapped as they are needed, and from which whole free chunks go back.
+//
+// A block freed on its own stream is at once good for that stream. Freed on another one, it comes
+// home when that stream has passed. Other streams' free blocks are taken over behind a fence.
 #pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "config/allocation_config.hpp"
+#include "core/alloc/block_store.hpp"
+#include "core/alloc/fence_queue.hpp"
+#include "core/alloc/heap.hpp"
+
+namespace fragshim {
+
+/// Physical memory in one piece, and where it is mapped.
+struct Chunk {
+  Address address = 0;
+  Bytes size = 0;
+  Physical memory;
+  Block* block = nullptr;  // while it is on its way out: the block made of its addresses
+  Chunk* link = nullptr;   // the next in a chain
+};
+
+struct VirtualOptions {
+  /// Addresses to reserve, in bytes: several times the card, since holes are reused but lazily.
+  Bytes span = Bytes{1} << 40;
+};
+
+class VirtualHeap final : public Heap {
+ public:
+  /// The device's granularity() must not be 0.
+  VirtualHeap(Device& device, const AllocationConfig& config, const VirtualOptions& options = {});
+
+  Grant allocate(Bytes size, StreamId stream) noexcept override;
+  Status free(Address address, StreamId stream) noexcept override;
+  Bytes trim(Bytes keep) noexcept override;
+  bool contains(Address address) const noexcept override;
+  void forget_stream(StreamId stream) noexcept override;
+  void reset_peaks(bool allocated, bool reserved) noexcept override;
+  Counters counters() const noexcept override;
+  Usage usage() const noexcept override;
+  void walk(BlockVisitor& visitor) const override;
+  bool check(std::string* why) const override;
+
+ private:
+  /// A part of the reserved range. Small blocks have one of their own, so that they never pin the
+  /// memory that large ones need.
+  struct Arena {
+    Address base = 0;
+    Bytes span = 0;
+    Block* first = nullptr;
+    OrderedIndex<Block> unmapped;  // by (0, address)
+    OrderedIndex<Chunk> chunks;    // by (0, address)
+  };
+  struct Request {
+    Bytes requested;
+    Bytes size;
+    bool small;
+    StreamSlot* slot;
+    Status failure;
+  };
+  /// Addresses that can be made into one block, and how much memory that takes.
+  struct Site {
+    Block* below = nullptr;  // a free block that ends where `hole` starts
+    Block* hole = nullptr;
+    Block* above = nullptr;  // a free block that starts where `hole` ends, if all of it is needed
+    Bytes missing = 0;
+  };
+
+  // The hot path (virtual_heap.cpp).
+  Block* take_free(StreamSlot* slot, const Request& request) noexcept;
+  Block* take_own(const Request& request) noexcept;
+  Grant place(Block* block, const Request& request) noexcept;
+
+  // When the stream's own blocks do not serve (virtual_streams.cpp).
+  Block* obtain(Request& request, HeapLock& lock) noexcept;
+  bool collect_returning(HeapLock& lock) noexcept;
+  void come_home(Block* chain) noexcept;
+  void bury_dead_streams(HeapLock& lock) noexcept;
+  bool outlived(StreamSlot* slot, HeapLock& lock) noexcept;
+  void make_idle(StreamSlot* slot) noexcept;
+  Block* take_over(const Request& request, bool wait, HeapLock& lock) noexcept;
+  Block* best_elsewhere(const Request& request) noexcept;
+  bool order_behind(StreamId lender, StreamId taker, bool wait, HeapLock& lock) noexcept;
+
+  // Memory from and to the device (virtual_growth.cpp).
+  bool reserve_range(HeapLock& lock) noexcept;
+  Block* grow(Request& request, HeapLock& lock) noexcept;
+  Site find_site(const Request& request) const noexcept;
+  Site site_at(Block* hole, const Request& request) const noexcept;
+  Block* claim(const Site& site, Bytes bytes) noexcept;
+  void unclaim(const Site& site) noexcept;
+  Bytes chunk_size(bool small) const noexcept;
+  Status map_chunks(Address address, Bytes size, Bytes step, Chunk* chunks) noexcept;
+  Chunk* make_chunks(std::size_t count) noexcept;
+  void make_hole(Block* block) noexcept;
+
+  // Memory back to the device (virtual_release.cpp).
+  Bytes release(Bytes keep, HeapLock& lock) noexcept;
+  Chunk* claim_idle_chunks(Arena& arena, Bytes wanted) noexcept;
+  Block* carve(Block* block, const Chunk& chunk) noexcept;
+  bool wait_for_device(HeapLock& lock) noexcept;
+  Bytes releasable(const Arena& arena) const noexcept;
+
+  Arena& arena_of(const Block* block) noexcept { return arenas_[block->small]; }
+
+  Device& device_;
+  const AllocationConfig config_;
+  const VirtualOptions options_;
+  mutable std::mutex mutex_;
+  BlockStore store_;
+  FenceBatches batches_;
+  Pool<Chunk> chunk_pool_;
+  Arena arenas_[2];               // [small]
+  StreamSlot* idle_;              // free blocks that are good for every stream
+  StreamSlot* everywhere_;        // blocks freed as of all streams' work
+  StreamSlot nobody_;             // unmapped blocks belong here
+  std::atomic<Address> base_{0};  // of the reserved range
+  Bytes returning_ = 0;           // bytes on their way home
+  std::uint32_t operations_ = 0;
+  std::uint32_t searches_ = 0;
+  std::uint64_t dead_streams_ = 0;
+  int releasing_ = 0;  // threads giving memory back right now
+};
+
+}  // namespace fragshim

@@ -1,0 +1,151 @@
+#include "core/alloc/virtual_heap.hpp"
+
+#include "core/alloc/policy.hpp"
+
+namespace fragshim {
+namespace {
+
+constexpr Bytes largest_request = Bytes{1} << 56;  // rounding never wraps below this
+constexpr StreamId no_stream = all_streams - 1;    // the name of the idle blocks' slot
+constexpr std::uint32_t look_after = 32;           // allocations between looks at returning blocks
+
+}  // namespace
+
+VirtualHeap::VirtualHeap(Device& device, const AllocationConfig& config,
+                         const VirtualOptions& options)
+    : device_(device),
+      config_(config),
+      options_(options),
+      idle_(store_.slots.find_or_create(no_stream)),
+      everywhere_(store_.slots.find_or_create(all_streams)) {}
+
+Grant VirtualHeap::allocate(Bytes size, StreamId stream) noexcept {
+  HeapLock lock(mutex_);
+  Request request{};
+  request.failure.outcome = Outcome::out_of_memory;
+  request.requested = size;
+  if (size <= largest_request) {
+    request.size = policy::round_size(config_, size);
+    request.small = policy::is_small(request.size);
+    request.slot = store_.slots.find_or_create(stream);
+  }
+  if (request.slot != nullptr && idle_ != nullptr && everywhere_ != nullptr) {
+    if (returning_ > 0 && ++operations_ % look_after == 0) collect_returning(lock);
+    Block* block = take_own(request);
+    if (block == nullptr) block = obtain(request, lock);
+    if (block != nullptr) return place(block, request);
+  }
+  ++store_.counters.ooms;
+  return {0, request.failure};
+}
+
+Status VirtualHeap::free(Address address, StreamId stream) noexcept {
+  HeapLock lock(mutex_);
+  Block* block = store_.end_life(address);
+  if (block == nullptr) return {Outcome::not_owned};
+  StreamSlot* home = block->slot;
+  if (home->id == stream && !home->dead) {
+    --home->users;
+    store_.settle(block);
+    return {};
+  }
+  StreamSlot* slot = store_.slots.find_or_create(stream);
+  if (slot == nullptr) slot = everywhere_;  // no host memory: a wider fence does as well
+  slot->returning.push(block);
+  returning_ += block->size;
+  return {};
+}
+
+Block* VirtualHeap::take_free(StreamSlot* slot, const Request& request) noexcept {
+  const auto at = slot->free[request.small].lower_bound({request.size, 0});
+  if (!at || !policy::may_serve(config_, at->size, request.size)) return nullptr;
+  Block* block = at.get();
+  store_.erase_free(block);
+  block->state = Block::State::pending;
+  return block;
+}
+
+/// Best fit among what the stream may use at once.
+Block* VirtualHeap::take_own(const Request& request) noexcept {
+  Block* block = take_free(request.slot, request);
+  if (block != nullptr || idle_->free[request.small].empty()) return block;
+  block = take_free(idle_, request);
+  if (block != nullptr) block->slot = request.slot;
+  return block;
+}
+
+/// Makes a block in no index live, splitting off what the request does not need.
+Grant VirtualHeap::place(Block* block, const Request& request) noexcept {
+  if (!store_.prepare(1)) {
+    store_.settle(block);
+    ++store_.counters.ooms;
+    return {0, {Outcome::out_of_memory}};
+  }
+  const Bytes rest = block->size - request.size;
+  if (rest >= policy::min_block && request.size < config_.max_split_size) {
+    Block* upper = store_.cut(block, request.size);
+    store_.settle(upper);
+    ++store_.counters.splits;
+  }
+  ++request.slot->users;
+  store_.make_live(block, request.requested);
+  return {block->address, {}};
+}
+
+Bytes VirtualHeap::trim(Bytes keep) noexcept {
+  HeapLock lock(mutex_);
+  ++store_.counters.trims;
+  collect_returning(lock);
+  return release(keep, lock);
+}
+
+bool VirtualHeap::contains(Address address) const noexcept {
+  const Address base = base_.load(std::memory_order_acquire);
+  return base != 0 && address - base < options_.span;
+}
+
+void VirtualHeap::reset_peaks(bool allocated, bool reserved) noexcept {
+  HeapLock lock(mutex_);
+  accounts::reset_peaks(store_.counters, allocated, reserved);
+}
+
+Counters VirtualHeap::counters() const noexcept {
+  HeapLock lock(mutex_);
+  return store_.counters;
+}
+
+Usage VirtualHeap::usage() const noexcept {
+  HeapLock lock(mutex_);
+  Usage usage;
+  static_cast<Counters&>(usage) = store_.counters;
+  usage.streams = store_.slots.count() - 2;
+  usage.pending = returning_;
+  store_.count_free(&usage);
+  for (const Arena& arena : arenas_) {
+    usage.segments += arena.chunks.size();
+    usage.releasable += releasable(arena);
+  }
+  usage.pinned = usage.cached() - usage.releasable;
+  return usage;
+}
+
+void VirtualHeap::walk(BlockVisitor& visitor) const {
+  HeapLock lock(mutex_);
+  for (const Arena& arena : arenas_) BlockStore::walk_run(arena.first, arena.base, visitor);
+}
+
+bool VirtualHeap::check(std::string* why) const {
+  HeapLock lock(mutex_);
+  why->clear();
+  BlockStore::Tally tally;
+  Bytes chunks = 0;
+  for (const Arena& arena : arenas_) {
+    if (!store_.check_run(arena.first, arena.base, arena.span, &tally, why)) return false;
+    if (!arena.unmapped.check() || !arena.chunks.check()) *why = "an arena's index is out of order";
+    for (auto at = arena.chunks.first(); at; at = at.next()) chunks += at->size;
+  }
+  if (chunks != store_.counters.reserved) *why = "chunks do not add up to reserved";
+  return store_.check_totals(tally, why);
+}
+
+}  // namespace fragshim

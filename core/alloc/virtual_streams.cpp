@@ -1,0 +1,189 @@
+// VirtualHeap among streams: blocks that come home, streams that end, blocks taken over.
+#include "core/alloc/policy.hpp"
+#include "core/alloc/virtual_heap.hpp"
+
+namespace fragshim {
+namespace {
+
+constexpr int most_lenders = 4;  // other streams asked for a block before the heap grows
+
+}  // namespace
+
+/// Every resort in turn, the cheapest first: what has come home, what a dead stream left, what
+/// other streams no longer use, what they will have finished with, new memory, and new memory
+/// once everything idle has gone back.
+Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
+  if (!reserve_range(lock)) return nullptr;
+  if (collect_returning(lock)) {
+    if (Block* block = take_own(request)) return block;
+  }
+  if (dead_streams_ > 0) {
+    bury_dead_streams(lock);
+    if (Block* block = take_own(request)) return block;
+  }
+  if (Block* block = take_over(request, false, lock)) return block;
+  if (!request.small) {
+    if (Block* block = take_over(request, true, lock)) return block;
+  }
+  if (Block* block = grow(request, lock)) return block;
+  release(0, lock);
+  ++store_.counters.retries;
+  if (Block* block = grow(request, lock)) return block;
+  collect_returning(lock);
+  if (Block* block = take_own(request)) return block;
+  return take_over(request, true, lock);
+}
+
+/// Takes in the blocks freed on streams other than their own whose fence has passed by now. True
+/// where there was one.
+bool VirtualHeap::collect_returning(HeapLock& lock) noexcept {
+  bool any = false;
+  for (StreamSlot* slot = store_.slots.first(); returning_ > 0 && slot != nullptr;) {
+    if (!slot->returning.empty()) {
+      ++slot->users;  // it stays while the lock is dropped
+      const StreamId stream = slot->dead ? all_streams : slot->id;
+      slot->returning.close(device_, stream, batches_, lock);
+      while (Block* chain = slot->returning.collect(device_, batches_, lock)) {
+        come_home(chain);
+        any = true;
+      }
+      --slot->users;
+    }
+    slot = slot->next;
+  }
+  return any;
+}
+
+void VirtualHeap::come_home(Block* chain) noexcept {
+  while (chain != nullptr) {
+    Block* block = chain;
+    chain = block->link;
+    returning_ -= block->size;
+    --block->slot->users;
+    if (block->slot->dead) block->slot = idle_;
+    store_.settle(block);
+  }
+}
+
+void VirtualHeap::forget_stream(StreamId stream) noexcept {
+  HeapLock lock(mutex_);
+  StreamSlot* slot = store_.slots.find(stream);
+  if (slot == nullptr || slot == idle_ || slot == everywhere_) return;
+  ++slot->users;
+  slot->returning.close(device_, stream, batches_, lock);
+  Fence fence;
+  bool fenced;
+  {
+    Unlocked unlocked(lock);
+    fenced = device_.record(stream, &fence).ok();
+  }
+  --slot->users;
+  if (slot->dead) {  // another thread was faster
+    if (fenced) device_.retire(fence);
+    return;
+  }
+  slot->fence = fence;
+  slot->fenced = fenced;
+  store_.slots.forget(slot);
+  ++dead_streams_;
+}
+
+/// Hands what dead streams left to everybody once their last work is done, and drops their slots.
+void VirtualHeap::bury_dead_streams(HeapLock& lock) noexcept {
+  for (StreamSlot* slot = store_.slots.first(); slot != nullptr;) {
+    const bool over = slot->dead && outlived(slot, lock);
+    StreamSlot* next = slot->next;
+    if (over) {
+      make_idle(slot);
+      if (slot->users == 0) {
+        store_.slots.recycle(slot);
+        --dead_streams_;
+      }
+    }
+    slot = next;
+  }
+}
+
+/// Whether a dead stream's last work is done.
+bool VirtualHeap::outlived(StreamSlot* slot, HeapLock& lock) noexcept {
+  if (slot->fenced && !slot->fence) return true;
+  Fence fence = slot->fence;
+  slot->fence = {};
+  const bool record = !slot->fenced;
+  slot->fenced = false;  // nobody else takes it for done while the lock is dropped
+  ++slot->users;
+  bool recorded = true;
+  bool passed = false;
+  {
+    Unlocked unlocked(lock);
+    if (record) recorded = device_.record(all_streams, &fence).ok();
+    if (recorded) passed = device_.query(fence).ok();
+    if (passed) device_.retire(fence);
+  }
+  --slot->users;
+  slot->fenced = recorded;
+  slot->fence = recorded && !passed ? fence : Fence{};
+  return passed;
+}
+
+void VirtualHeap::make_idle(StreamSlot* slot) noexcept {
+  for (OrderedIndex<Block>& free : slot->free) {
+    while (const auto at = free.first()) {
+      Block* block = at.get();
+      store_.erase_free(block);
+      block->slot = idle_;
+      store_.settle(block);
+    }
+  }
+}
+
+/// Takes a fitting block from another stream whose work so far is done, or (`wait`) makes the
+/// request's stream wait for it. The block is out of everybody's reach before the fence is
+/// recorded, so nothing freed later can slip in under it.
+Block* VirtualHeap::take_over(const Request& request, bool wait, HeapLock& lock) noexcept {
+  ++searches_;
+  for (int lenders = 0; lenders < most_lenders; ++lenders) {
+    Block* block = best_elsewhere(request);
+    if (block == nullptr) return nullptr;
+    StreamSlot* lender = block->slot;
+    lender->tried = searches_;
+    store_.erase_free(block);
+    block->state = Block::State::pending;
+    ++lender->users;
+    const bool ours = order_behind(lender->id, request.slot->id, wait, lock);
+    --lender->users;
+    if (ours) {
+      block->slot = request.slot;
+      return block;
+    }
+    store_.settle(block);
+  }
+  return nullptr;
+}
+
+/// The smallest fitting free block of a stream not yet asked in this search.
+Block* VirtualHeap::best_elsewhere(const Request& request) noexcept {
+  Block* best = nullptr;
+  for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
+    if (slot == request.slot || slot == idle_ || slot->dead || slot->tried == searches_) continue;
+    const auto at = slot->free[request.small].lower_bound({request.size, 0});
+    if (!at || !policy::may_serve(config_, at->size, request.size)) continue;
+    if (best == nullptr || at->size < best->size) best = at.get();
+  }
+  return best;
+}
+
+/// Whether `taker` may use what `lender` has freed so far: because its work is done, or (`wait`)
+/// because the taker has been made to wait for it on the device.
+bool VirtualHeap::order_behind(StreamId lender, StreamId taker, bool wait,
+                               HeapLock& lock) noexcept {
+  Unlocked unlocked(lock);
+  Fence fence;
+  if (!device_.record(lender, &fence).ok()) return false;
+  bool ordered = device_.query(fence).ok();
+  if (!ordered && wait) ordered = device_.stream_wait(taker, fence).ok();
+  device_.retire(fence);
+  return ordered;
+}
+
+}  // namespace fragshim
