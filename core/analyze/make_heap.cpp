@@ -1,0 +1,19 @@
+#include "core/analyze/make_heap.hpp"
+
+#include <stdexcept>
+
+#include "core/alloc/native_heap.hpp"
+
+namespace fragshim {
+
+std::unique_ptr<Heap> make_heap(Device& device, PolicyKind policy, const AllocationConfig& config,
+                                Bytes allowed) {
+  if (policy == PolicyKind::native) {
+    NativeOptions options;
+    options.allowed = allowed;
+    return std::make_unique<NativeHeap>(device, config, options);
+  }
+  throw std::invalid_argument("no heap for this policy");
+}
+
+}  // namespace fragshim

@@ -1,0 +1,54 @@
+// What an allocator would have done with a recorded trace.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "config/allocation_config.hpp"
+#include "core/analyze/event_source.hpp"
+#include "core/types.hpp"
+
+namespace fragshim {
+
+struct ReplayOptions {
+  PolicyKind policy = PolicyKind::native;
+  AllocationConfig config;
+  /// What the process may take in all; per_process_memory_fraction and memory_limit_mb of the
+  /// configuration make it less. `unlimited`: no limit.
+  Bytes capacity = unlimited;
+  /// Called every few thousand events with their number so far.
+  std::function<void(std::uint64_t)> progress;
+};
+
+/// Sizes in bytes. The names are those of facts' metrics and of the JSON.
+struct ReplayResult {
+  std::uint64_t events = 0;
+  Bytes requested_peak = 0;
+  Bytes allocated_peak = 0;
+  Bytes reserved_peak = 0;
+  Bytes reserved_end = 0;
+  Bytes allocated_end = 0;
+  std::uint64_t device_alloc = 0;
+  std::uint64_t device_free = 0;
+  std::uint64_t retries = 0;
+  std::uint64_t ooms = 0;
+  std::int64_t first_oom_event = -1;  // its row, from 1; -1: none
+  Bytes inactive_split_end = 0;       // cached at the end, beside live blocks
+  double device_time_us = 0;          // modelled
+  double replay_ns_per_event = 0;     // spent in the allocator
+
+  std::map<std::string, std::uint64_t> failure_classes;  // of the failures that were classified
+  std::uint64_t recorded_failures = 0;  // `allocate failure` rows: not requested again
+  std::uint64_t unmatched_frees = 0;    // of addresses that were never allocated in the trace
+  std::uint64_t implied_frees = 0;      // live addresses handed out again: a free was not recorded
+  std::uint64_t incomplete = 0;         // rows cut off
+};
+
+/// Sends every event to a fresh heap on a simulated device. A request that fails leaves no block,
+/// and its free does nothing. Throws what the source throws, and std::invalid_argument for a policy
+/// that this build does not have.
+ReplayResult replay(EventSource& source, const ReplayOptions& options);
+
+}  // namespace fragshim

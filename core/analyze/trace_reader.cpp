@@ -1,0 +1,74 @@
+#include "core/analyze/trace_reader.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "core/analyze/input_error.hpp"
+
+namespace fragshim {
+
+namespace {
+
+constexpr std::size_t records_at_once = 8192;
+constexpr std::uint32_t largest_header = 4096;
+
+bool is_known(Action action) { return action >= Action::allocate && action <= Action::trim; }
+
+}  // namespace
+
+bool is_trace(std::string_view head) {
+  return head.size() >= trace_magic.size() &&
+         std::memcmp(head.data(), trace_magic.data(), trace_magic.size()) == 0;
+}
+
+TraceReader::TraceReader(ByteStream input) : input_(std::move(input)) {
+  const std::string_view head = input_.peek(sizeof header_);
+  if (!is_trace(head)) throw InputError(input_.name() + ": not a binary trace of fragshim");
+  if (head.size() < sizeof header_) {
+    throw InputError(input_.name() + ": cut off within its header");
+  }
+  std::memcpy(&header_, head.data(), sizeof header_);
+  if (header_.version != trace_version || header_.record_size != sizeof(TraceRecord) ||
+      header_.header_size < sizeof header_ || header_.header_size > largest_header) {
+    throw InputError(input_.name() + ": trace format " + std::to_string(header_.version) +
+                     "; this version reads format " + std::to_string(trace_version));
+  }
+  if (input_.peek(header_.header_size).size() < header_.header_size) {
+    throw InputError(input_.name() + ": cut off within its header");
+  }
+  input_.skip(header_.header_size);
+}
+
+bool TraceReader::next(Event* event) {
+  for (;;) {
+    if (rest_.size() < sizeof(TraceRecord)) {
+      input_.skip(taken_);
+      taken_ = 0;
+      rest_ = input_.peek(records_at_once * sizeof(TraceRecord));
+      if (rest_.size() < sizeof(TraceRecord)) {
+        cut_ = !rest_.empty();
+        return false;
+      }
+    }
+    TraceRecord record;
+    std::memcpy(&record, rest_.data(), sizeof record);
+    rest_.remove_prefix(sizeof record);
+    taken_ += sizeof record;
+    ++index_;
+    *event = unpack_record(record);
+    if (event->action == Action::none) {
+      ++holes_;  // or the unused rest of a killed process's file: known at the next record
+      continue;
+    }
+    if (!is_known(event->action)) {
+      throw InputError(input_.name() + ": record " + std::to_string(index_) + ": unknown action " +
+                       std::to_string(static_cast<int>(event->action)));
+    }
+    holes_before_record_ += std::exchange(holes_, 0);
+    event->time_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(event->time_ns) +
+                                               static_cast<std::uint64_t>(header_.realtime_ns));
+    return true;
+  }
+}
+
+}  // namespace fragshim
