@@ -78,6 +78,7 @@ using CUdriverProcAddressQueryResult = int;
   X(cuMemAllocManaged, 6000, (CUdeviceptr * out, size_t size, unsigned int flags))                 \
   X(cuMemAllocHost_v2, 3020, (void** out, size_t size))                                            \
   X(cuMemHostAlloc, 2020, (void** out, size_t size, unsigned int flags))                           \
+  X(cuMemFreeHost, 2000, (void* host))                                                             \
   X(cuGetProcAddress, 11030, (const char* symbol, void** out, int version, cuuint64_t flags))      \
   X(cuGetProcAddress_v2, 12000,                                                                    \
     (const char* symbol, void** out, int version, cuuint64_t flags,                                \
@@ -152,7 +153,6 @@ using CUdriverProcAddressQueryResult = int;
                                     CUmemAllocationGranularity_flags option))                   \
   X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t * size, CUdeviceptr address))          \
   X(cuMemHostGetDevicePointer_v2, (CUdeviceptr * out, void* host, unsigned int flags))          \
-  X(cuMemFreeHost, (void* host))                                                                \
   X(cuPointerGetAttribute, (void* data, CUpointer_attribute attribute, CUdeviceptr address))
 
 namespace fragshim {

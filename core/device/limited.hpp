@@ -10,7 +10,8 @@ namespace fragshim {
 /// Bytes that several heaps may hold together. Thread-safe, without locks.
 class Budget {
  public:
-  explicit Budget(Bytes limit = unlimited) noexcept : limit_(limit) {}
+  constexpr Budget() noexcept = default;
+  explicit constexpr Budget(Bytes limit) noexcept : limit_(limit) {}
 
   /// Takes `size` bytes out of the budget; false where they are not there, and nothing is taken.
   bool take(Bytes size) noexcept;
@@ -23,7 +24,7 @@ class Budget {
   Bytes held() const noexcept { return held_.load(std::memory_order_relaxed); }
 
  private:
-  std::atomic<Bytes> limit_;
+  std::atomic<Bytes> limit_{unlimited};
   std::atomic<Bytes> held_{0};
 };
 

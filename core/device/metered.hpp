@@ -31,6 +31,10 @@ class MeteredDevice final : public ForwardingDevice {
 
   /// Cheap; each figure is exact, though not all of one instant.
   Meter meter() const noexcept;
+  /// Meter::device_free alone.
+  std::uint64_t device_free() const noexcept {
+    return device_free_.load(std::memory_order_relaxed);
+  }
 
  private:
   using Count = std::atomic<std::uint64_t>;

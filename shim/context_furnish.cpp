@@ -1,0 +1,81 @@
+// Which doors of a context are served, and by what.
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "config/settings.hpp"
+#include "core/alloc/native_heap.hpp"
+#include "core/alloc/virtual_heap.hpp"
+#include "shim/context.hpp"
+#include "shim/driver.hpp"
+#include "shim/process.hpp"
+
+extern char** environ;
+
+namespace fragshim {
+namespace {
+
+/// Whether a tool watches every allocation of this process: a sanitizer, an injected tracer.
+bool watched_by_tool() noexcept {
+  if (environ == nullptr) return false;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    for (const char* sign : {"CUDA_INJECTION64_PATH=", "NV_COMPUTE_SANITIZER", "NV_SANITIZER"}) {
+      if (std::strncmp(*entry, sign, std::strlen(sign)) == 0) return true;
+    }
+  }
+  return false;
+}
+
+/// Which doors this process serves.
+struct Served {
+  bool synchronous = false;
+  bool stream_ordered = false;
+};
+
+Served decide() noexcept {
+  const Settings& now = settings();
+  if (now.mode != Mode::allocate || now.torch == Torch::native) return {};
+  if (watched_by_tool()) {
+    log::warning("tool",
+                 "a tool watches this process (compute-sanitizer, CUDA_INJECTION64_PATH): "
+                 "every allocation goes to the driver, fragshim only counts");
+    return {};
+  }
+  return {now.ipc != Ipc::dedicated, true};
+}
+
+std::unique_ptr<Heap> synchronous_heap(ContextHeap& heap, const AllocationConfig& config) {
+  AllocationConfig segments = config;
+  segments.expandable_segments = false;  // virtual memory breaks IPC and RDMA
+  NativeOptions options;
+  options.reuse = NativeOptions::Reuse::fenced;
+  options.allowed = heap.gpu.budget.limit();
+  return std::make_unique<NativeHeap>(heap.synchronous.limited, segments, options);
+}
+
+/// Null where the GPU or the driver has no virtual memory or no pools.
+std::unique_ptr<Heap> stream_ordered_heap(ContextHeap& heap, const AllocationConfig& config) {
+  if (heap.cuda.granularity() == 0 || heap.gpu.default_pool.load() == nullptr) return nullptr;
+  if (config.policy == PolicyKind::native) {
+    NativeOptions options;
+    options.allowed = heap.gpu.budget.limit();
+    return std::make_unique<NativeHeap>(heap.stream_ordered.limited, config, options);
+  }
+  return std::make_unique<VirtualHeap>(heap.stream_ordered.limited, config);
+}
+
+}  // namespace
+
+bool furnish(ContextHeap& heap) noexcept {
+  static const Served served = decide();
+  try {
+    const AllocationConfig& config = settings().allocation;
+    if (served.synchronous) heap.synchronous.heap = synchronous_heap(heap, config);
+    if (served.stream_ordered) heap.stream_ordered.heap = stream_ordered_heap(heap, config);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+}  // namespace fragshim

@@ -1,0 +1,41 @@
+// Events of the driver, recycled: creating one costs more than recording it.
+#pragma once
+
+#include <cuda.h>
+
+#include <mutex>
+
+#include "core/device/device.hpp"
+
+namespace fragshim {
+
+/// The events of one context. Thread-safe; asks the driver only when none is at hand, and then with
+/// no lock held. Its records outlive the context, and are freed by nobody: fences may be given back
+/// after the context is gone.
+class FencePool {
+ public:
+  FencePool() = default;
+  FencePool(const FencePool&) = delete;
+  FencePool& operator=(const FencePool&) = delete;
+
+  /// An event without timing; the context must be current. Null fence: `result` says why.
+  Fence take(CUresult* result) noexcept;
+  /// One that is at hand already; a null fence where there is none.
+  Fence take_recycled() noexcept;
+  void give(Fence fence) noexcept;
+
+  static CUevent event(Fence fence) noexcept {
+    return reinterpret_cast<const Entry*>(fence.handle)->event;
+  }
+
+ private:
+  struct Entry {
+    CUevent event;
+    Entry* next;
+  };
+
+  std::mutex mutex_;
+  Entry* free_ = nullptr;
+};
+
+}  // namespace fragshim
