@@ -73,6 +73,8 @@ class WorkOrder {
   /// predecessors are done: what a real device would have got done by itself.
   void poll(std::chrono::milliseconds age);
 
+  /// A hazard that the caller found: `what`, by work of `stream` on a range.
+  void expose(const char* what, StreamId stream, Address address, Bytes size);
   /// Memory at [address, address + size) is about to go: pending work on it is a hazard.
   void expect_idle(Address address, Bytes size, const char* what);
 
@@ -86,9 +88,8 @@ class WorkOrder {
  private:
   struct Item;
   struct Entry {
-    Address end;
+    const Touch* touch;
     Item* item;
-    Access access;
   };
   /// Pending touches by where they begin.
   struct Index {
