@@ -15,7 +15,7 @@ class EvidenceVisitor final : public BlockVisitor {
       : evidence_(*evidence), stream_(stream) {}
 
   void visit(const BlockView& block) override {
-    using State = BlockView::State;
+    using State = BlockState;
     const bool joined = block.segment == segment_ && block.address == end_;
     if (!joined || block.state == State::unmapped) close_run();
     segment_ = block.segment;
@@ -38,7 +38,7 @@ class EvidenceVisitor final : public BlockVisitor {
 
  private:
   void note_free(const BlockView& block) {
-    const bool reachable = block.state == BlockView::State::free && block.stream == stream_;
+    const bool reachable = block.state == BlockState::free && block.stream == stream_;
     Bytes& largest = reachable ? evidence_.largest_reachable : evidence_.largest_bound;
     largest = std::max(largest, block.size);
   }

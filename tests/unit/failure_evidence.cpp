@@ -8,7 +8,7 @@ using namespace fragshim;
 
 namespace {
 
-using State = BlockView::State;
+using State = BlockState;
 
 /// A heap that only shows the blocks it was given.
 class ShownHeap final : public Heap {
