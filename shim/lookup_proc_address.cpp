@@ -45,7 +45,7 @@ const Entries* known_entries(const Driver& real) {
   if (!made) return nullptr;
   Entry* row = made->data();
 #define FRAGSHIM_ROW(name, since, parameters) \
-  *row++ = {ask(real, #name, since), reinterpret_cast<void*>(&::name)};
+  *row++ = {real.name ? ask(real, #name, since) : nullptr, reinterpret_cast<void*>(&::name)};
   FRAGSHIM_HOOKED(FRAGSHIM_ROW)
 #undef FRAGSHIM_ROW
   return entries.publish(made);

@@ -1,0 +1,1 @@
+extern "C" int plugin_dependency() { return 42; }
