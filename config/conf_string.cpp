@@ -181,14 +181,9 @@ class ConfParser {
     const std::size_t end = end_of_entry(key);
     std::size_t first = key + 1;
     if (first < end && tokens_[first] == ":") ++first;
-    Problem problem{where_, tokens_[key], joined(first, end), std::string(option.allowed), {}};
-    const bool choices = option.kind == OptionKind::choice || option.kind == OptionKind::boolean;
-    if (choices) {
-      std::vector<std::string_view> names;
-      for_each_choice(option.allowed, [&](std::string_view name) { names.push_back(name); });
-      problem.suggestion = nearest_spelling(problem.value, names);
-    }
-    result_.problems.push_back(std::move(problem));
+    const std::string value = joined(first, end);
+    result_.problems.push_back({where_, tokens_[key], value, std::string(option.allowed),
+                                std::string(nearest_choice(option, value))});
     // The default is in force, whatever an earlier entry of the key said.
     std::erase_if(result_.settings,
                   [&](const ConfSetting& setting) { return setting.key == option.name; });

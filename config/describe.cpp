@@ -93,7 +93,7 @@ std::string effective_text(const Settings& settings) {
   };
   for (const EffectiveOption& row : settings.effective) {
     append_padded(row.name, name_width);
-    append_padded(row.value, value_width);
+    append_padded(printable(row.value), value_width);
     out += row.source + "\n";
   }
   return out;

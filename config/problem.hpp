@@ -15,8 +15,12 @@ struct Problem {
   bool unknown = false;    // the name (key, or where without key) is not known at all
 
   /// "fragshim: WHERE: KEY: bad value 'VALUE'; allowed: ALLOWED; did you mean 'SUGGESTION'?",
-  /// without a line end. Control characters of the value are shown as '?'.
+  /// without a line end; "WHERE: unknown key 'KEY'" or "unknown variable 'WHERE'" where `unknown`.
+  /// Control characters are shown as '?', a value longer than 200 bytes is cut.
   std::string line() const;
 };
+
+/// `text` with its control characters as '?': a line stays a line, a terminal stays sane.
+std::string printable(std::string text);
 
 }  // namespace fragshim

@@ -149,13 +149,11 @@ class Loader {
   }
 
   void report_bad_value(const Option& option, const std::string& given) {
-    Problem problem{source_of(option.name), {}, given, std::string(option.allowed), {}};
-    if (option.kind == OptionKind::choice || option.kind == OptionKind::boolean) {
-      std::vector<std::string_view> names;
-      for_each_choice(option.allowed, [&](std::string_view name) { names.push_back(name); });
-      problem.suggestion = nearest_spelling(given, names);
-    }
-    settings_.problems.push_back(std::move(problem));
+    settings_.problems.push_back({source_of(option.name),
+                                  {},
+                                  given,
+                                  std::string(option.allowed),
+                                  std::string(nearest_choice(option, given))});
   }
 
   void show_conf_key(const Option& option) {

@@ -1,7 +1,9 @@
 #include "config/spelling.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 namespace fragshim {
@@ -18,9 +20,11 @@ std::string lowered(std::string_view text) {
   return result;
 }
 
-// Optimal string alignment: insert, delete, replace, or swap two neighbours.
+// Optimal string alignment: insert, delete, replace, or swap two neighbours. Neither is longer than
+// longest_name.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before_last, last(b.size() + 1), row(b.size() + 1);
+  using Row = std::array<std::size_t, longest_name + 1>;
+  Row before_last{}, last{}, row{};
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
@@ -51,14 +55,25 @@ std::string_view nearest_spelling(std::string_view given,
   std::size_t best_distance = ~std::size_t{0};
   for (const std::string_view candidate : candidates) {
     const std::string name = lowered(candidate);
+    const bool begins = one_begins_the_other(wanted, name);
+    const std::size_t longer = std::max(wanted.size(), name.size());
+    const std::size_t least_distance = longer - std::min(wanted.size(), name.size());
+    if (longer > longest_name || (!begins && least_distance > tolerance)) continue;
     const std::size_t distance = edit_distance(wanted, name);
     const bool near = distance < name.size() && distance <= tolerance;
-    if ((near || one_begins_the_other(wanted, name)) && distance < best_distance) {
+    if ((near || begins) && distance < best_distance) {
       best = candidate;
       best_distance = distance;
     }
   }
   return best;
+}
+
+std::string_view nearest_choice(const Option& option, std::string_view given) {
+  if (option.kind != OptionKind::choice && option.kind != OptionKind::boolean) return {};
+  std::vector<std::string_view> choices;
+  for_each_choice(option.allowed, [&](std::string_view choice) { choices.push_back(choice); });
+  return nearest_spelling(given, choices);
 }
 
 }  // namespace fragshim
