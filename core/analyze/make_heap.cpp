@@ -3,11 +3,13 @@
 #include <stdexcept>
 
 #include "core/alloc/native_heap.hpp"
+#include "core/alloc/virtual_heap.hpp"
 
 namespace fragshim {
 
 std::unique_ptr<Heap> make_heap(Device& device, PolicyKind policy, const AllocationConfig& config,
                                 Bytes allowed) {
+  if (policy == PolicyKind::stitch) return std::make_unique<VirtualHeap>(device, config);
   if (policy == PolicyKind::native) {
     NativeOptions options;
     options.allowed = allowed;

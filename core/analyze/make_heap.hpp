@@ -8,8 +8,9 @@
 
 namespace fragshim {
 
-/// A heap of the policy on `device`, which outlives it, that may hold `allowed` bytes. Throws
-/// std::invalid_argument for a policy that there is no heap for.
+/// A heap of the policy on `device`, which outlives it. `allowed` is what PyTorch's rules are to
+/// count on; the device must not give more than that either. Throws std::invalid_argument for a
+/// policy that is not the name of a heap.
 std::unique_ptr<Heap> make_heap(Device& device, PolicyKind policy, const AllocationConfig& config,
                                 Bytes allowed);
 

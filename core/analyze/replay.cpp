@@ -8,6 +8,7 @@
 #include "core/alloc/policy.hpp"
 #include "core/analyze/address_slots.hpp"
 #include "core/analyze/make_heap.hpp"
+#include "core/device/limited.hpp"
 #include "core/device/simulated.hpp"
 #include "core/record/failure.hpp"
 
@@ -34,7 +35,9 @@ class Replayer {
   explicit Replayer(const ReplayOptions& options)
       : options_(options),
         allowed_(allowed_bytes(options)),
-        heap_(make_heap(device_, options.policy, options.config, allowed_)) {
+        budget_(allowed_),
+        limited_(device_, budget_),
+        heap_(make_heap(limited_, options.policy, options.config, allowed_)) {
     batch_.reserve(batch_size + 1);
   }
 
@@ -158,7 +161,7 @@ class Replayer {
     result_.device_free = usage.device_free;
     result_.retries = usage.retries;
     result_.ooms = usage.ooms;
-    result_.inactive_split_end = usage.pinned;
+    result_.inactive_split_end = usage.inactive_split;
     result_.device_time_us = device_.time_us();
     const double ns = std::chrono::duration<double, std::nano>(allocator_time_).count();
     result_.replay_ns_per_event =
@@ -168,6 +171,8 @@ class Replayer {
   const ReplayOptions& options_;
   const Bytes allowed_;
   SimulatedDevice device_;
+  Budget budget_;
+  LimitedDevice limited_;
   std::unique_ptr<Heap> heap_;
   AddressSlots slots_;
   std::vector<Address> blocks_;  // by slot: where this heap put the block; 0: nowhere

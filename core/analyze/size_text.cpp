@@ -6,10 +6,14 @@ namespace fragshim {
 
 namespace {
 
-std::string decimals(const char* format, double value) {
+std::string decimals(double value, int digits) {
   char text[64];
-  std::snprintf(text, sizeof text, format, value);
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
+}
+
+std::string in_units(Bytes size, Bytes unit, const char* name) {
+  return decimals(static_cast<double>(size) / static_cast<double>(unit), 2) + name;
 }
 
 }  // namespace
@@ -17,13 +21,12 @@ std::string decimals(const char* format, double value) {
 std::string size_text(Bytes size) {
   if (size == unlimited) return "unlimited";
   if (size < KiB) return std::to_string(size) + " B";
-  const auto value = static_cast<double>(size);
-  if (size < MiB) return decimals("%.2f KiB", value / static_cast<double>(KiB));
-  if (size < GiB) return decimals("%.2f MiB", value / static_cast<double>(MiB));
-  return decimals("%.2f GiB", value / static_cast<double>(GiB));
+  if (size < MiB) return in_units(size, KiB, " KiB");
+  if (size < GiB) return in_units(size, MiB, " MiB");
+  return in_units(size, GiB, " GiB");
 }
 
-std::string percent_text(double share) { return decimals("%.1f%%", 100 * share); }
+std::string percent_text(double share) { return decimals(100 * share, 1) + "%"; }
 
 const char* policy_text(PolicyKind policy) {
   switch (policy) {
