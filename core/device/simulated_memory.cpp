@@ -109,7 +109,7 @@ void SimulatedMemory::release_small(Address address, Bytes size) {
 
 /// Addresses for a segment, with physical memory behind them.
 std::optional<Address> SimulatedMemory::take_backed(Bytes size, Address* physical) {
-  const auto address = segment_space_.take(size, page_size);
+  const auto address = segment_space_.take(size);
   if (!address) return std::nullopt;
   const auto memory = physical_space_.take(size, page_size);
   if (memory && (options_.backing == nullptr || options_.backing->map(*address, size, *memory))) {

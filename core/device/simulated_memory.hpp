@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/device/device.hpp"
+#include "core/device/segment_space.hpp"
 #include "core/device/simulated_space.hpp"
 
 namespace fragshim {
@@ -107,7 +108,7 @@ class SimulatedMemory {
   MemoryOptions options_;
   Bytes used_ = 0;
   std::uint64_t next_handle_ = 1;
-  AddressSpace segment_space_;
+  SegmentSpace segment_space_;
   AddressSpace small_space_;  // the free parts of pages
   AddressSpace reservation_space_;
   AddressSpace physical_space_;

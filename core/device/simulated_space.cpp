@@ -31,6 +31,25 @@ std::optional<Address> AddressSpace::take(Bytes size, Bytes alignment) {
   return best;
 }
 
+std::optional<Address> AddressSpace::take_highest(Bytes size, Bytes spare) {
+  if (size == 0) return std::nullopt;
+  Address best = 0;
+  bool found = false;
+  for (std::size_t power = power_of(size + spare); power < by_power_.size(); ++power) {
+    for (auto at = by_power_[power].rbegin(); at != by_power_[power].rend(); ++at) {
+      const auto& [start, length] = *at;
+      if (found && start < best) break;
+      if (length < size + spare) continue;
+      best = start + length - size;
+      found = true;
+      break;
+    }
+  }
+  if (!found) return std::nullopt;
+  take_at(best, size);
+  return best;
+}
+
 bool AddressSpace::take_at(Address start, Bytes size) {
   auto range = ranges_.upper_bound(start);
   if (size == 0 || range == ranges_.begin()) return false;

@@ -19,6 +19,8 @@ class AddressSpace {
   /// Takes `size` bytes at the lowest free address that is a multiple of `alignment` (a power of
   /// two). Nothing where no free range is long enough.
   std::optional<Address> take(Bytes size, Bytes alignment);
+  /// Takes the uppermost `size` bytes of the highest free range that has `spare` bytes more.
+  std::optional<Address> take_highest(Bytes size, Bytes spare);
   /// Takes exactly [start, start + size), if all of it is free.
   bool take_at(Address start, Bytes size);
   /// Makes a range free; it must not overlap what is free already.
