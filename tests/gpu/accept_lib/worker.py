@@ -1,0 +1,84 @@
+"""Runs a workload script, unchanged, again and again in one process, on demand.
+
+usage: worker.py SCRIPT MODULE...     imports the modules first, then answers requests
+Each line of stdin is a JSON list of the script's arguments; each answer is a line "@@ {…}" with what the
+script printed, the seconds its steps took, its losses and PyTorch's own statistics in bytes. The request
+null empties the cache and gives the statistics alone. With the argument "--losses" in front, the value of
+every loss is taken at its backward(), which makes the steps wait for the GPU.
+"""
+import contextlib
+import gc
+import importlib
+import io
+import json
+import os
+import runpy
+import sys
+import time
+
+script, modules = sys.argv[1], sys.argv[2:]
+torch = importlib.import_module("torch")
+for module in modules:
+    importlib.import_module(module)
+
+real_time = time.time
+real_backward = torch.Tensor.backward
+first_look = []  # when the script itself first looked at the clock: its steps begin
+losses = []
+
+
+def watched_time():
+    if not first_look and sys._getframe(1).f_code.co_filename == script:
+        torch.cuda.synchronize()
+        first_look.append(real_time())
+    return real_time()
+
+
+def watched_backward(self, *args, **kwargs):
+    if not torch.cuda.is_current_stream_capturing():
+        losses.append(float(self.detach()))
+    return real_backward(self, *args, **kwargs)
+
+
+def statistics():
+    cuda = torch.cuda
+    return {"allocated": cuda.memory_allocated(), "allocated_peak": cuda.max_memory_allocated(),
+            "reserved": cuda.memory_reserved(), "reserved_peak": cuda.max_memory_reserved()}
+
+
+def run_script(arguments):
+    take_losses = arguments[:1] == ["--losses"]
+    sys.argv = [script] + arguments[take_losses:]
+    first_look.clear()
+    losses.clear()
+    torch.Tensor.backward = watched_backward if take_losses else real_backward
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        left = runpy.run_path(script, run_name="__main__")
+    seconds = real_time() - first_look[0] if first_look else 0
+    answer = {"output": printed.getvalue(), "seconds": seconds, "losses": list(losses), "torch": statistics()}
+    left.clear()
+    return answer
+
+
+def clean_up():
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+
+
+def main():
+    time.time = watched_time
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else prints does not get between the answers
+    print("@@ {}", file=answers, flush=True)
+    for line in sys.stdin:
+        arguments = json.loads(line)
+        answer = {} if arguments is None else run_script(arguments)
+        clean_up()
+        if arguments is None:
+            answer["torch"] = statistics()
+        print("@@", json.dumps(answer), file=answers, flush=True)
+
+
+main()

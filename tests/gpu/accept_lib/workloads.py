@@ -1,0 +1,130 @@
+"""PyTorch's workloads under the shim and without it, in turn: losses, statistics, speed and memory."""
+import dataclasses
+import os
+import re
+import statistics
+
+from .joblog import JobLog
+from .processes import plain_environment
+from .turns import Worker, WorkerFailed
+
+SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "workloads")
+TIMED_RUNS = 3
+SPEED = 0.97           # of the native allocator's steps per second, at least
+MEMORY_SLACK = 0.03    # of reserved / allocated above expandable_segments', at most
+FIRST_LOSS, LOSSES = 2e-3, 2e-2  # relative differences: sums of floats are not always in one order
+
+
+@dataclasses.dataclass
+class Workload:
+    name: str
+    script: str
+    modules: tuple
+    whole: list         # arguments of the run for losses and memory: a fixed number of steps
+    timed: list         # ... of those for speed
+    expandable: float   # expandable_segments' reserved / allocated; None: not compared
+    run_limit: float = 90
+
+    def __post_init__(self):
+        self.workers = {}
+
+
+WORKLOADS = [
+    Workload("train_tiny", "train_lm.py", ("transformers",), ["tiny", "60"], ["tiny", "40"], 1.111),
+    Workload("train_small", "train_lm.py", ("transformers",), ["small", "60"], ["small", "25"], 1.047),
+    Workload("moe", "loads.py", (), ["moe", "20", "40"], ["moe", "3"], 1.024),
+    Workload("detect", "loads.py", ("torchvision",), ["detect", "20", "30"], ["detect", "3"], 1.073),
+    Workload("rl", "loads.py", ("transformers",), ["rl", "20", "6"], ["rl", "5", "4"], 1.047),
+    Workload("offload", "loads.py", ("transformers",), ["offload", "20", "25"], ["offload", "3"], 1.086),
+    Workload("graphs", "loads.py", (), ["graphs", "20", "1500"], ["graphs", "3"], None),
+]
+
+
+def start(shim, load):
+    """Both workers of a workload; they import what they need and wait."""
+    environments = {"native": plain_environment(), "shim": shim.environment(load.name)}
+    for variant, env in environments.items():
+        error_path = os.path.join(shim.out, f"{load.name}_{variant}.err")
+        load.workers[variant] = Worker(os.path.join(SCRIPTS, load.script), load.modules, env, error_path)
+
+
+def rate(answer):
+    """Steps per second: the script's own figure where it has one, else steps by their time."""
+    own = re.search(r"it/s ([0-9.]+)", answer["output"])
+    if own:
+        return float(own.group(1))
+    steps = re.search(r"LOAD \w+ steps (\d+)", answer["output"])
+    return int(steps.group(1)) / answer["seconds"] if steps and answer["seconds"] else 0
+
+
+def compare_losses(table, name, native, shim):
+    if not native or len(native) != len(shim):
+        table.add(f"{name}: losses", f"{len(shim)} losses against {len(native)}", "as many", False)
+        return
+    differences = [abs(a - b) / max(abs(a), 1e-6) for a, b in zip(native, shim)]
+    middle = statistics.median(differences)
+    good = differences[0] <= FIRST_LOSS and middle <= LOSSES  # not so for NaN
+    table.add(f"{name}: losses of {len(native)} steps, relative difference",
+              f"first {differences[0]:.1e}, median {middle:.1e}", f"<= {FIRST_LOSS}, {LOSSES}", good)
+
+
+def compare_memory(table, load, answer):
+    if load.expandable is None:
+        return
+    stats = answer["torch"]
+    ratio = stats["reserved_peak"] / max(stats["allocated_peak"], 1)
+    table.at_most(f"{load.name}: reserved / allocated at peak", ratio, round(load.expandable + MEMORY_SLACK, 3), "", 4)
+
+
+def compare_speed(table, name, rates):
+    native, shim = (statistics.median(rates[variant]) for variant in ("native", "shim"))
+    table.at_least(f"{name}: steps/s, {shim:.2f} against {native:.2f}", shim / native if native else None, SPEED)
+
+
+def compare_statistics(table, name, stats, log):
+    """PyTorch's figures come from the shim's counters, so they must be the log's to the byte."""
+    last = log.last("exit", "stream_ordered")
+    trim = log.last("trim", "stream_ordered")
+    pairs = {"allocated_peak": last.get("allocated_peak"), "reserved_peak": last.get("reserved_peak"),
+             "reserved": trim.get("reserved")}
+    wrong = {key: (stats[key], value) for key, value in pairs.items() if stats[key] != value}
+    measured = f"torch, log: {wrong}" if wrong else f"{stats['allocated_peak']}, {stats['reserved_peak']} bytes"
+    table.add(f"{name}: torch.cuda statistics and the log", measured, "the same", not wrong)
+
+
+def take_turns(shim, table, load):
+    native, shimmed = load.workers["native"], load.workers["shim"]
+    whole = {variant: worker.ask(["--losses", *load.whole], load.run_limit) for variant, worker in load.workers.items()}
+    compare_losses(table, load.name, whole["native"]["losses"], whole["shim"]["losses"])
+    compare_memory(table, load, whole["shim"])
+    rates = {"native": [], "shim": []}
+    for _ in range(TIMED_RUNS):
+        rates["native"].append(rate(native.ask(load.timed, load.run_limit)))
+        rates["shim"].append(rate(shimmed.ask(load.timed, load.run_limit)))
+    compare_speed(table, load.name, rates)
+    stats = shimmed.ask(None, 30)["torch"]
+    for variant, worker in load.workers.items():
+        status = worker.finish()
+        if status != 0:
+            table.fail(f"{load.name} {variant}", worker.story(f"ended with status {status}"))
+    compare_statistics(table, load.name, stats, JobLog(shim.log(load.name)))
+
+
+def run_part(shim, table, names=None):
+    chosen = [load for load in WORKLOADS if names is None or load.name in names]
+    try:
+        for load in chosen:
+            start(shim, load)
+        for load in chosen:
+            try:
+                for worker in load.workers.values():
+                    worker.answer(90)  # ready: imported
+                take_turns(shim, table, load)
+            except WorkerFailed as error:
+                table.fail(load.name, str(error))
+            for worker in load.workers.values():
+                worker.kill()
+    finally:
+        for load in chosen:
+            for worker in load.workers.values():
+                worker.kill()
