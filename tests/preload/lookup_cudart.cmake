@@ -1,0 +1,24 @@
+# Real CUDA runtimes against the stand-in driver: the toolkit's, shared and static, and pip's older
+# ones, which a test of its own fetches. What cannot be had shows as skipped.
+set(cudart_folder ${PROJECT_BINARY_DIR}/cudart)
+add_test(NAME preload_fetch_cudart
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/lookup_fetch_cudart ${cudart_folder})
+set_tests_properties(preload_fetch_cudart PROPERTIES LABELS preload TIMEOUT 120
+                     SKIP_RETURN_CODE 77 FIXTURES_SETUP cudart)
+
+# A fixture that was skipped counts as set up.
+function(cudart_test name runtime)
+  add_test(NAME preload_cudart_${name} COMMAND preload_tests "[cudart]")
+  set_tests_properties(preload_cudart_${name} PROPERTIES LABELS preload TIMEOUT 120
+                       ENVIRONMENT "FRAGSHIM_TEST_CUDART=${runtime}"
+                       SKIP_REGULAR_EXPRESSION "skipped: " FIXTURES_REQUIRED cudart)
+endfunction()
+
+cudart_test(11 ${cudart_folder}/nvidia-cuda-runtime-cu11/nvidia/cuda_runtime/lib/libcudart.so.11.0)
+cudart_test(12 ${cudart_folder}/nvidia-cuda-runtime-cu12/nvidia/cuda_runtime/lib/libcudart.so.12)
+cudart_test(static static)
+find_library(FRAGSHIM_CUDART cudart PATHS ${toolkit}/lib64 ${toolkit}/lib)
+if(FRAGSHIM_CUDART)
+  get_filename_component(cudart_real ${FRAGSHIM_CUDART} REALPATH)
+  cudart_test(toolkit ${cudart_real})
+endif()
