@@ -35,22 +35,42 @@ void BlockStore::absorb(Block* block, Block* behind) noexcept {
 }
 
 void BlockStore::settle(Block* block) noexcept {
+  if (block->held) {
+    settle_held(block);
+    return;
+  }
   const auto joins = [block](const Block* other) {
     return other != nullptr && other->is_free() && other->slot == block->slot;
   };
   Block* prev = block->prev;
-  if (joins(block->next)) {
-    erase_free(block->next);
-    absorb(block, block->next);
+  Block* next = block->next;
+  const bool down = joins(prev);
+  if (!down && !joins(next)) {
+    insert_free(block);
+    return;
+  }
+  OrderedIndex<Block>& free = block->slot->free[block->small];
+  Block* indexed = down ? prev : next;
+  if (down && joins(next)) {
+    erase_free(next);
+    absorb(block, next);
     ++counters.merges;
   }
-  if (joins(prev)) {
-    erase_free(prev);
-    absorb(prev, block);
-    ++counters.merges;
-    block = prev;
-  }
-  insert_free(block);
+  const auto at = free.lower_bound({indexed->size, indexed->address});
+  Block* lower = down ? prev : block;
+  absorb(lower, lower->next);
+  ++counters.merges;
+  lower->state = Block::State::free;
+  lower->born = searches[lower->small];
+  free.rekey(nodes_, at, {lower->size, lower->address}, lower);
+}
+
+/// The same in a pinned segment, whose free blocks are in no index.
+void BlockStore::settle_held(Block* block) noexcept {
+  block->state = Block::State::free;
+  Block* prev = block->prev;
+  if (block->next != nullptr && block->next->is_free()) absorb(block, block->next);
+  if (prev != nullptr && prev->is_free()) absorb(prev, block);
 }
 
 void BlockStore::settle_chain(Block* chain) noexcept {
@@ -71,6 +91,22 @@ void BlockStore::insert_free(Block* block) noexcept {
 void BlockStore::erase_free(Block* block) noexcept {
   if (block->held) return;
   block->slot->free[block->small].erase(nodes_, {block->size, block->address});
+}
+
+Block* BlockStore::take(FreeCursor at, Bytes size, bool split) noexcept {
+  Block* block = at.get();
+  OrderedIndex<Block>& free = block->slot->free[block->small];
+  if (split) {
+    block->state = Block::State::free;  // the rest's state
+    Block* rest = cut(block, size);
+    rest->born = searches[rest->small];
+    free.rekey(nodes_, at, {rest->size, rest->address}, rest);
+    ++counters.splits;
+  } else {
+    free.erase(nodes_, at);
+  }
+  block->state = Block::State::pending;
+  return block;
 }
 
 void BlockStore::make_live(Block* block, Bytes requested) noexcept {

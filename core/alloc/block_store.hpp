@@ -40,6 +40,10 @@ class BlockStore {
   void settle(Block* block) noexcept;
   /// `settle` for each block of a chain through Block::link.
   void settle_chain(Block* chain) noexcept;
+  using FreeCursor = OrderedIndex<Block>::Cursor;
+  /// Takes the free block a cursor stands on out of its index, cutting it to `size` if `split`; the
+  /// rest stays free.
+  Block* take(FreeCursor at, Bytes size, bool split) noexcept;
   void insert_free(Block* block) noexcept;
   void erase_free(Block* block) noexcept;
 
@@ -71,6 +75,7 @@ class BlockStore {
   std::uint32_t searches[2] = {};  // [small]: free blocks are stamped with it
 
  private:
+  void settle_held(Block* block) noexcept;
   const char* wrong_with(const Block* block, const Block* prev, Address expected) const;
 
   BlockPool pool_;

@@ -30,10 +30,13 @@ Grant NativeHeap::allocate(Bytes size, StreamId stream) noexcept {
     request.small = policy::is_small(request.size);
     request.slot = store_.slots.find_or_create(fenced() ? all_streams : stream);
   }
-  if (request.slot != nullptr) {
+  if (request.slot != nullptr && store_.prepare(1)) {
     Block* block = take_free(request);
-    if (block == nullptr) block = obtain(request, lock);
-    if (block != nullptr) return place(block, request);
+    if (block == nullptr) block = fit(obtain(request, lock), request);
+    if (block != nullptr) {
+      store_.make_live(block, request.requested);
+      return {block->address, {}};
+    }
   }
   ++store_.counters.ooms;
   return {0, request.failure};
@@ -52,7 +55,7 @@ Status NativeHeap::free(Address address, StreamId) noexcept {
   return {};
 }
 
-/// PyTorch's get_free_block: exactly one candidate is looked at.
+/// PyTorch's get_free_block: exactly one candidate is looked at. The block comes cut to size.
 Block* NativeHeap::take_free(const Request& request) noexcept {
   if (collects_garbage()) ++store_.searches[request.small];
   OrderedIndex<Block>& free = request.slot->free[request.small];
@@ -69,25 +72,25 @@ Block* NativeHeap::take_free(const Request& request) noexcept {
       at = next;
     }
   }
-  Block* block = at.get();
-  if (!policy::may_serve(config_, block->size, request.size)) return nullptr;
-  store_.erase_free(block);
-  return block;
+  if (!policy::may_serve(config_, at->size, request.size)) return nullptr;
+  const bool split =
+      policy::should_split(config_, at->small, request.size, at->size - request.size);
+  return store_.take(at, request.size, split);
 }
 
-/// Makes a free block that is in no index live, splitting off what the request does not need.
-Grant NativeHeap::place(Block* block, const Request& request) noexcept {
+/// Splits off what the request does not need from a block in no index. Null: there was no block,
+/// or no host memory for the record of the rest.
+Block* NativeHeap::fit(Block* block, const Request& request) noexcept {
+  if (block == nullptr) return nullptr;
   if (!store_.prepare(1)) {
     store_.settle(block);
-    ++store_.counters.ooms;
-    return {0, {Outcome::out_of_memory}};
+    return nullptr;
   }
   if (policy::should_split(config_, block->small, request.size, block->size - request.size)) {
     store_.insert_free(store_.cut(block, request.size));
     ++store_.counters.splits;
   }
-  store_.make_live(block, request.requested);
-  return {block->address, {}};
+  return block;
 }
 
 Bytes NativeHeap::trim(Bytes keep) noexcept {

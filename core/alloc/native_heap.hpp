@@ -56,7 +56,7 @@ class NativeHeap final : public Heap {
 
   // The hot path (native_heap.cpp).
   Block* take_free(const Request& request) noexcept;
-  Grant place(Block* block, const Request& request) noexcept;
+  Block* fit(Block* block, const Request& request) noexcept;
 
   // When nothing fits (native_pressure.cpp).
   Block* obtain(Request& request, HeapLock& lock) noexcept;

@@ -5,24 +5,28 @@
 namespace fragshim {
 namespace {
 
-/// How many of the node's keys are below `key`.
-unsigned count_below(const IndexNode& node, const IndexKey& key) {
-  unsigned low = 0;
-  unsigned count = node.count;
-  while (count > 0) {
+/// How many of `count` keys in order are below `key`. No branch depends on a key: which half it
+/// lies in is a coin toss that no predictor learns.
+unsigned count_below(const IndexKey* keys, unsigned count, const IndexKey& key) {
+  const IndexKey* base = keys;
+  while (count > 1) {
     const unsigned half = count / 2;
-    const bool below = node.keys[low + half] < key;
-    low = below ? low + half + 1 : low;
-    count = below ? count - half - 1 : half;
+    base += half * static_cast<unsigned>(base[half - 1] < key);
+    count -= half;
   }
-  return low;
+  return static_cast<unsigned>(base - keys) + static_cast<unsigned>(count == 1 && *base < key);
 }
 
-/// Which child of an inner node `key` belongs under: the last whose bound is not above it.
+unsigned count_below(const IndexNode& node, const IndexKey& key) {
+  return count_below(node.keys, node.count, key);
+}
+
+/// Which child of an inner node `key` belongs under: the last whose bound is not above it. The
+/// first has no bound.
 unsigned child_for(const IndexNode& node, const IndexKey& key) {
-  const unsigned below = count_below(node, key);
-  if (below < node.count && node.keys[below] == key) return below;
-  return below == 0 ? 0 : below - 1;
+  const unsigned below = count_below(node.keys + 1, node.count - 1, key);
+  const bool exact = below + 1 < node.count && node.keys[below + 1] == key;
+  return below + static_cast<unsigned>(exact);
 }
 
 void insert_at(IndexNode* node, unsigned at, const IndexKey& key, void* value) {
@@ -39,6 +43,16 @@ void erase_at(IndexNode* node, unsigned at) {
   std::memmove(&node->keys[at], &node->keys[at + 1], after * sizeof(IndexKey));
   std::memmove(&node->values[at], &node->values[at + 1], after * sizeof(void*));
   --node->count;
+}
+
+/// Frees the place `to` by moving what lies between it and the entry at `from`, which goes.
+void move_entry(IndexNode* node, unsigned from, unsigned to) {
+  const bool up = to > from;
+  const unsigned source = up ? from + 1 : to;
+  const unsigned target = up ? from : to + 1;
+  const std::size_t count = up ? to - from : from - to;
+  std::memmove(&node->keys[target], &node->keys[source], count * sizeof(IndexKey));
+  std::memmove(&node->values[target], &node->values[source], count * sizeof(void*));
 }
 
 /// Moves the upper half of `node` to the empty `upper` behind it.
@@ -72,12 +86,15 @@ bool check_node(const IndexNode* node, unsigned height, const IndexKey* low, con
                 std::size_t* entries) {
   if (node->count == 0 || node->leaf != (height == 0)) return false;
   for (unsigned i = 0; i < node->count; ++i) {
-    if (i > 0 && !(node->keys[i - 1] < node->keys[i])) return false;
-    if (low != nullptr && node->keys[i] < *low) return false;
-    if (high != nullptr && !(node->keys[i] < *high)) return false;
+    const bool bounds = height == 0 || i > 0;  // an inner node's first key bounds nothing
+    const bool ordered = i > (height == 0 ? 0u : 1u);
+    if (ordered && !(node->keys[i - 1] < node->keys[i])) return false;
+    if (bounds && low != nullptr && node->keys[i] < *low) return false;
+    if (bounds && high != nullptr && !(node->keys[i] < *high)) return false;
     if (height == 0) continue;
+    const IndexKey* lower = i > 0 ? &node->keys[i] : low;
     const IndexKey* upper = i + 1 < node->count ? &node->keys[i + 1] : high;
-    if (!check_node(child(node, i), height - 1, &node->keys[i], upper, entries)) return false;
+    if (!check_node(child(node, i), height - 1, lower, upper, entries)) return false;
   }
   if (height == 0) *entries += node->count;
   return true;
@@ -138,12 +155,38 @@ bool IndexTree::insert(IndexNodes& nodes, const IndexKey& key, void* value) noex
       split_child(nodes, node, at);
       at = child_for(*node, key);
     }
-    if (key < node->keys[at]) node->keys[at] = key;
     node = child(node, at);
   }
   insert_at(node, count_below(*node, key), key, value);
   ++size_;
   return true;
+}
+
+void IndexTree::erase(IndexNodes& nodes, const Cursor& at) noexcept {
+  if (at.node->count == 1) {
+    erase(nodes, at.key());
+    return;
+  }
+  erase_at(at.node, at.at);
+  --size_;
+}
+
+void IndexTree::rekey(IndexNodes& nodes, const Cursor& at, const IndexKey& key,
+                      void* value) noexcept {
+  IndexNode* leaf = at.node;
+  const unsigned to = count_below(*leaf, key);
+  // Within the leaf's own bounds the rest of the tree need not know.
+  const bool inside =
+      (to > 0 || leaf->prev == nullptr) && (to < leaf->count || leaf->next == nullptr);
+  if (!inside) {
+    erase(nodes, at);
+    insert(nodes, key, value);
+    return;
+  }
+  const unsigned place = to > at.at ? to - 1 : to;
+  if (place != at.at) move_entry(leaf, at.at, place);
+  leaf->keys[place] = key;
+  leaf->values[place] = value;
 }
 
 void* IndexTree::erase(IndexNodes& nodes, const IndexKey& key) noexcept {

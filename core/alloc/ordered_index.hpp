@@ -12,21 +12,28 @@
 namespace fragshim {
 
 struct IndexKey {
-  std::uint64_t major = 0;
-  std::uint64_t minor = 0;
+  std::uint64_t major;
+  std::uint64_t minor;
   friend constexpr bool operator==(const IndexKey&, const IndexKey&) = default;
   friend constexpr bool operator<(const IndexKey& a, const IndexKey& b) {
-    return a.major != b.major ? a.major < b.major : a.minor < b.minor;
+    return a.whole() < b.whole();  // one subtraction with borrow instead of three comparisons
   }
+
+ private:
+  __extension__ using Whole = unsigned __int128;
+  constexpr Whole whole() const { return static_cast<Whole>(major) << 64 | minor; }
 };
 
 struct IndexNode {
   static constexpr unsigned capacity = 32;
+  // Entries are written before `count` includes them: no need to clear them first.
+  IndexNode() {}  // NOLINT(modernize-use-equals-default)
+
   std::uint32_t count = 0;
   bool leaf = true;
   IndexNode* prev = nullptr;  // leaves only: the neighbours in key order
   IndexNode* next = nullptr;
-  IndexKey keys[capacity];  // inner nodes: a lower bound of what is under values[i]
+  IndexKey keys[capacity];  // inner nodes, but for the first: a lower bound of what is under it
   void* values[capacity];   // leaves: the mapped pointers; inner nodes: IndexNode*
 };
 
@@ -54,6 +61,11 @@ class IndexTree {
   bool insert(IndexNodes& nodes, const IndexKey& key, void* value) noexcept;
   /// Removes a key; null if it was not there, else what it mapped to.
   void* erase(IndexNodes& nodes, const IndexKey& key) noexcept;
+  /// Removes what a cursor stands on.
+  void erase(IndexNodes& nodes, const Cursor& at) noexcept;
+  /// Gives what a cursor stands on another key (not yet there) and value: an erase and an insert
+  /// in one, cheap where the key moves but a little. Host memory for an insert was prepared.
+  void rekey(IndexNodes& nodes, const Cursor& at, const IndexKey& key, void* value) noexcept;
   /// The first key >= `key`.
   Cursor lower_bound(const IndexKey& key) const noexcept;
   Cursor first() const noexcept;
@@ -90,6 +102,7 @@ class OrderedIndex {
     const IndexKey& key() const { return at_.key(); }
 
    private:
+    friend class OrderedIndex;
     IndexTree::Cursor at_;
   };
 
@@ -98,6 +111,10 @@ class OrderedIndex {
   }
   T* erase(IndexNodes& nodes, const IndexKey& key) noexcept {
     return static_cast<T*>(tree_.erase(nodes, key));
+  }
+  void erase(IndexNodes& nodes, const Cursor& at) noexcept { tree_.erase(nodes, at.at_); }
+  void rekey(IndexNodes& nodes, const Cursor& at, const IndexKey& key, T* value) noexcept {
+    tree_.rekey(nodes, at.at_, key, value);
   }
   Cursor lower_bound(const IndexKey& key) const noexcept { return Cursor(tree_.lower_bound(key)); }
   Cursor first() const noexcept { return Cursor(tree_.first()); }

@@ -29,11 +29,15 @@ Grant VirtualHeap::allocate(Bytes size, StreamId stream) noexcept {
     request.small = policy::is_small(request.size);
     request.slot = store_.slots.find_or_create(stream);
   }
-  if (request.slot != nullptr && idle_ != nullptr && everywhere_ != nullptr) {
+  if (request.slot != nullptr && idle_ != nullptr && everywhere_ != nullptr && store_.prepare(1)) {
     if (returning_ > 0 && ++operations_ % look_after == 0) collect_returning(lock);
     Block* block = take_own(request);
-    if (block == nullptr) block = obtain(request, lock);
-    if (block != nullptr) return place(block, request);
+    if (block == nullptr) block = fit(obtain(request, lock), request);
+    if (block != nullptr) {
+      ++request.slot->users;
+      store_.make_live(block, request.requested);
+      return {block->address, {}};
+    }
   }
   ++store_.counters.ooms;
   return {0, request.failure};
@@ -56,13 +60,15 @@ Status VirtualHeap::free(Address address, StreamId stream) noexcept {
   return {};
 }
 
+bool VirtualHeap::splits(const Request& request, Bytes block) const noexcept {
+  return block - request.size >= policy::min_block && request.size < config_.max_split_size;
+}
+
+/// Best fit among a slot's free blocks, cut to size.
 Block* VirtualHeap::take_free(StreamSlot* slot, const Request& request) noexcept {
   const auto at = slot->free[request.small].lower_bound({request.size, 0});
   if (!at || !policy::may_serve(config_, at->size, request.size)) return nullptr;
-  Block* block = at.get();
-  store_.erase_free(block);
-  block->state = Block::State::pending;
-  return block;
+  return store_.take(at, request.size, splits(request, at->size));
 }
 
 /// Best fit among what the stream may use at once.
@@ -74,22 +80,19 @@ Block* VirtualHeap::take_own(const Request& request) noexcept {
   return block;
 }
 
-/// Makes a block in no index live, splitting off what the request does not need.
-Grant VirtualHeap::place(Block* block, const Request& request) noexcept {
+/// Splits off what the request does not need from a block in no index. Null: there was no block,
+/// or no host memory for the record of the rest.
+Block* VirtualHeap::fit(Block* block, const Request& request) noexcept {
+  if (block == nullptr) return nullptr;
   if (!store_.prepare(1)) {
     store_.settle(block);
-    ++store_.counters.ooms;
-    return {0, {Outcome::out_of_memory}};
+    return nullptr;
   }
-  const Bytes rest = block->size - request.size;
-  if (rest >= policy::min_block && request.size < config_.max_split_size) {
-    Block* upper = store_.cut(block, request.size);
-    store_.settle(upper);
+  if (splits(request, block->size)) {
+    store_.settle(store_.cut(block, request.size));
     ++store_.counters.splits;
   }
-  ++request.slot->users;
-  store_.make_live(block, request.requested);
-  return {block->address, {}};
+  return block;
 }
 
 Bytes VirtualHeap::trim(Bytes keep) noexcept {

@@ -73,7 +73,8 @@ class VirtualHeap final : public Heap {
   // The hot path (virtual_heap.cpp).
   Block* take_free(StreamSlot* slot, const Request& request) noexcept;
   Block* take_own(const Request& request) noexcept;
-  Grant place(Block* block, const Request& request) noexcept;
+  bool splits(const Request& request, Bytes block) const noexcept;
+  Block* fit(Block* block, const Request& request) noexcept;
 
   // When the stream's own blocks do not serve (virtual_streams.cpp).
   Block* obtain(Request& request, HeapLock& lock) noexcept;
