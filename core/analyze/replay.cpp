@@ -7,6 +7,7 @@
 
 #include "core/alloc/policy.hpp"
 #include "core/analyze/address_slots.hpp"
+#include "core/analyze/driver_layout.hpp"
 #include "core/analyze/make_heap.hpp"
 #include "core/device/limited.hpp"
 #include "core/device/simulated.hpp"
@@ -36,7 +37,7 @@ class Replayer {
       : options_(options),
         allowed_(allowed_bytes(options)),
         budget_(allowed_),
-        limited_(device_, budget_),
+        limited_(placed_, budget_),
         heap_(make_heap(limited_, options.policy, options.config, allowed_)) {
     batch_.reserve(batch_size + 1);
   }
@@ -171,6 +172,7 @@ class Replayer {
   const ReplayOptions& options_;
   const Bytes allowed_;
   SimulatedDevice device_;
+  DriverLayoutDevice placed_{device_};
   Budget budget_;
   LimitedDevice limited_;
   std::unique_ptr<Heap> heap_;
