@@ -61,6 +61,7 @@ class NativeHeap final : public Heap {
   // When nothing fits (native_pressure.cpp).
   Block* obtain(Request& request, HeapLock& lock) noexcept;
   Block* reuse_pending(Request& request, HeapLock& lock) noexcept;
+  bool fences_work(HeapLock& lock) noexcept;
   bool collect_pending(HeapLock& lock) noexcept;
   void wait_for_pending(HeapLock& lock) noexcept;
   Block* grow(Request& request, HeapLock& lock) noexcept;

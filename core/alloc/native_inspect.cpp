@@ -4,9 +4,17 @@
 namespace fragshim {
 namespace {
 
-/// The bytes of a free block that a trim would return.
-Bytes releasable_bytes(const Segment& segment, const Block& block) {
-  if (!segment.expandable()) return block.is_whole() ? block.size : 0;
+/// The bytes of a segment without a live block, which a trim would return whole. Its blocks need
+/// not be joined yet: some may wait for their fence.
+Bytes releasable_whole(const Segment& segment) {
+  for (const Block* block = segment.first; block != nullptr; block = block->next) {
+    if (block->state == Block::State::live || block->held) return 0;
+  }
+  return segment.size;
+}
+
+/// The bytes of a free block of an expandable segment that a trim would return.
+Bytes releasable_pages(const Segment& segment, const Block& block) {
   const Bytes offset = block.address - segment.address;
   const Bytes begin = round_up(offset, segment.page);
   const Bytes end = round_down(offset + block.size, segment.page);
@@ -24,10 +32,11 @@ Usage NativeHeap::usage() const noexcept {
   usage.pending = pending_.bytes();
   store_.count_free(&usage);
   for (auto at = segments_.first(); at; at = at.next()) {
+    if (!at->expandable()) usage.releasable += releasable_whole(*at.get());
     for (const Block* block = at->first; block != nullptr; block = block->next) {
       const bool idle = block->is_free() || block->state == Block::State::pending;
       if (!idle) continue;
-      usage.releasable += releasable_bytes(*at.get(), *block);
+      if (at->expandable()) usage.releasable += releasable_pages(*at.get(), *block);
       if (!block->expandable && !block->is_whole()) usage.inactive_split += block->size;
     }
   }

@@ -55,8 +55,15 @@ Block* NativeHeap::reuse_pending(Request& request, HeapLock& lock) noexcept {
     if (Block* block = take_free(request)) return block;
   }
   const Bytes allowance = std::max(free_growth, store_.counters.allocated);
+  const auto piles_up = [&] {
+    return pending_.bytes() + request.segment_size > allowance && pending_.bytes() >= request.size;
+  };
+  if (piles_up() && !fences_work(lock)) {
+    wait_for_pending(lock);
+    return take_free(request);
+  }
   const auto give_up = std::chrono::steady_clock::now() + longest_wait;
-  while (pending_.bytes() + request.segment_size > allowance && pending_.bytes() >= request.size) {
+  while (piles_up()) {
     {
       Unlocked unlocked(lock);
       std::this_thread::sleep_for(wait_step);
@@ -68,6 +75,16 @@ Block* NativeHeap::reuse_pending(Request& request, HeapLock& lock) noexcept {
     if (std::chrono::steady_clock::now() > give_up) break;
   }
   return nullptr;
+}
+
+/// False on drivers without a fence over all streams, and while a capture is underway: then no
+/// batch ever comes back by itself.
+bool NativeHeap::fences_work(HeapLock& lock) noexcept {
+  Unlocked unlocked(lock);
+  Fence fence;
+  if (!device_.record(all_streams, &fence).ok()) return false;
+  device_.retire(fence);
+  return true;
 }
 
 /// Takes back every batch whose fence has passed. True where there was one.

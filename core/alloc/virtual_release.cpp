@@ -85,14 +85,23 @@ bool VirtualHeap::wait_for_device(HeapLock& lock) noexcept {
   return passed;
 }
 
-/// What release could give back now, in bytes.
+/// What release could give back now, or once freed blocks have come home, in bytes: chunks on which
+/// nothing lives.
 Bytes VirtualHeap::releasable(const Arena& arena) const noexcept {
   Bytes bytes = 0;
-  for (const Block* block = arena.first; block != nullptr; block = block->next) {
-    if (!block->is_free()) continue;
-    const Address end = block->address + block->size;
-    for (auto at = arena.chunks.lower_bound({0, block->address});
-         at && at->address + at->size <= end; at = at.next()) {
+  const auto idle = [](const Block& block) {
+    return block.is_free() || block.state == Block::State::pending;
+  };
+  for (const Block* block = arena.first; block != nullptr;) {
+    if (!idle(*block)) {
+      block = block->next;
+      continue;
+    }
+    const Address start = block->address;
+    Address end = start;
+    for (; block != nullptr && idle(*block); block = block->next) end += block->size;
+    for (auto at = arena.chunks.lower_bound({0, start}); at && at->address + at->size <= end;
+         at = at.next()) {
       bytes += at->size;
     }
   }
