@@ -17,9 +17,10 @@ namespace fragshim {
 std::optional<CUresult> serve(ContextHeap& heap, HeapKind kind, Bytes size, StreamId stream,
                               CUdeviceptr* out) noexcept;
 
-/// Takes a block back, into whichever heap it came from: `kind` of `here` is tried first. Invalid
+/// Takes a block back, into whichever heap it came from: `kind` of `here` is tried first (null on a
+/// thread without a context, which may free all the same). Invalid
 /// value for addresses that are ours, but where no live block starts. No value: not ours at all.
-std::optional<CUresult> take_back(ContextHeap& here, HeapKind kind, CUdeviceptr address,
+std::optional<CUresult> take_back(ContextHeap* here, HeapKind kind, CUdeviceptr address,
                                   const StreamRef& stream) noexcept;
 
 /// The ledger that lists an address, which it is taken from; null where none does.
@@ -43,7 +44,7 @@ CUresult allocate_through(ContextHeap& heap, HeapKind kind, CUdeviceptr* out, st
 
 /// A free through a door: `pass` asks the driver to free what is not ours.
 template <class Pass>
-CUresult free_through(ContextHeap& here, HeapKind kind, CUdeviceptr address,
+CUresult free_through(ContextHeap* here, HeapKind kind, CUdeviceptr address,
                       const StreamRef& stream, Pass pass) noexcept {
   trace_free(address, stream.id);
   if (const auto answer = take_back(here, kind, address, stream)) return *answer;

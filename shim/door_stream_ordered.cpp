@@ -29,7 +29,7 @@ template <class Pass>
 CUresult free(CUdeviceptr address, const StreamRef& stream, Pass pass) noexcept {
   ContextHeap* const heap = heap_of(stream);
   if (heap == nullptr || address == 0 || capture::holds(stream)) return pass();
-  return free_through(*heap, HeapKind::stream_ordered, address, stream, pass);
+  return free_through(heap, HeapKind::stream_ordered, address, stream, pass);
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ std::size_t pitch_of(const ContextHeap& heap, std::size_t width) noexcept {
 }
 
 /// What cudaFree did besides freeing: wait for the device. Some programs use it as a barrier.
-void wait_if_strict(ContextHeap& heap) noexcept {
+void wait_if_strict(ContextHeap* here) noexcept {
   static const bool strict = settings().strict_free;
-  if (strict) heap.cuda.synchronize();
+  if (strict && here != nullptr) here->cuda.synchronize();
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ FRAGSHIM_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   FRAGSHIM_ENTER(cuMemFree_v2, address);
   const auto pass = [&] { return real->cuMemFree_v2(address); };
   ContextHeap* const here = current_heap();
-  if (here == nullptr || address == 0) return pass();
-  wait_if_strict(*here);
-  return free_through(*here, HeapKind::synchronous, address, {}, pass);
+  if (address == 0) return pass();
+  wait_if_strict(here);
+  return free_through(here, HeapKind::synchronous, address, {}, pass);
 }
