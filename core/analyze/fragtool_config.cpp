@@ -1,8 +1,14 @@
 #include <iostream>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "config/describe.hpp"
+#include "config/option_table.hpp"
+#include "config/parse_size.hpp"
 #include "config/settings.hpp"
+#include "config/spelling.hpp"
 #include "core/analyze/fragtool_commands.hpp"
 
 namespace fragshim::fragtool {
@@ -19,6 +25,36 @@ int show_config(bool json) {
   const Settings settings = load_settings();
   std::cout << (json ? effective_json(settings) + "\n" : effective_text(settings));
   return tell_problems(settings);
+}
+
+/// The flag of a variable: --log-interval-ms for FRAGSHIM_LOG_INTERVAL_MS.
+std::string flag_of(std::string_view variable) {
+  std::string flag = "--";
+  for (const char c : variable.substr(std::string_view("FRAGSHIM_").size())) {
+    flag += c == '_' ? '-' : static_cast<char>(c - 'A' + 'a');
+  }
+  return flag;
+}
+
+int tell_unknown_option(const std::string& given) {
+  std::vector<std::string> flags;
+  for (const Option& option : option_table()) {
+    if (option.place == OptionPlace::environment) flags.push_back(flag_of(option.name));
+  }
+  for (const char* flag : {"--simulate", "--help", "--version"}) flags.emplace_back(flag);
+  const std::vector<std::string_view> names(flags.begin(), flags.end());
+  const std::string_view likely = nearest_spelling(given, names);
+  complain("unknown option '" + given + "'" +
+           (likely.empty() ? "; fragrun --help lists them"
+                           : "; did you mean '" + std::string(likely) + "'?"));
+  return exit_usage;
+}
+
+int check_simulated_size(const std::string& size) {
+  const auto bytes = parse_size(size);
+  if (bytes && *bytes != 0) return 0;
+  complain("--simulate: bad value '" + size + "'; allowed: " + std::string(size_allowed));
+  return exit_usage;
 }
 
 }  // namespace
@@ -38,8 +74,22 @@ Command add_config(CLI::App& app) {
 }
 
 Command add_check(CLI::App& app) {
-  app.add_subcommand("check", "Complains about every setting that is wrong; silent if none is");
-  return [] { return tell_problems(load_settings()); };
+  struct Arguments {
+    std::string unknown_option;
+    std::string simulate;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("check", "Complains about every setting that is wrong; silent if none is");
+  const CLI::Option* unknown = command->add_option("--unknown-option", arguments->unknown_option,
+                                                   "says which option of fragrun was likely meant");
+  const CLI::Option* simulate = command->add_option("--simulate", arguments->simulate,
+                                                    "checks a size for the stand-in driver");
+  return [=] {
+    if (unknown->count() != 0) return tell_unknown_option(arguments->unknown_option);
+    if (simulate->count() != 0) return check_simulated_size(arguments->simulate);
+    return tell_problems(load_settings());
+  };
 }
 
 }  // namespace fragshim::fragtool
