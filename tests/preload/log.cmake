@@ -7,3 +7,15 @@ target_link_libraries(log_tests PRIVATE fragshim_catch fragshim_core fragshim_co
                       nlohmann_json::nlohmann_json)
 add_test(NAME log_tests COMMAND log_tests)
 set_tests_properties(log_tests PROPERTIES LABELS unit TIMEOUT 120)
+
+# ... and with one, on the stand-in driver.
+if(TARGET fragshim AND TARGET standin_driver AND NOT FRAGSHIM_SANITIZE)
+  add_executable(use_cuda ${CMAKE_CURRENT_LIST_DIR}/log_programs/use_cuda.cpp)
+  target_link_libraries(use_cuda PRIVATE fragshim_flags ${CMAKE_DL_LIBS})
+  target_include_directories(use_cuda SYSTEM PRIVATE ${FRAGSHIM_CUDA_INCLUDE})
+  add_dependencies(use_cuda fragshim standin_driver)
+  add_test(NAME log_process
+           COMMAND ${CMAKE_CURRENT_LIST_DIR}/log_process_test $<TARGET_FILE:fragshim>
+                   ${PROJECT_BINARY_DIR}/lib/standin $<TARGET_FILE:use_cuda>)
+  set_tests_properties(log_process PROPERTIES LABELS preload TIMEOUT 120)
+endif()
