@@ -1,0 +1,154 @@
+// Virtual memory: addresses, physical memory, and mappings of one to the other. All of it belongs
+// to a device, not to a context.
+#include "tests/driver/call.hpp"
+#include "tests/driver/context.hpp"
+
+namespace standin {
+namespace {
+
+using fragshim::Physical;
+
+// A handle holds the device in its upper half, the device's own number below.
+CUmemGenericAllocationHandle handle_of(const Machine& machine, Physical memory) {
+  return (static_cast<CUmemGenericAllocationHandle>(machine.ordinal) + 1) << 48 | memory.handle;
+}
+
+Machine* machine_with(CUmemGenericAllocationHandle handle) {
+  return machine_of(static_cast<CUdevice>(handle >> 48) - 1);
+}
+
+Physical physical_of(CUmemGenericAllocationHandle handle) {
+  return {handle & ((CUmemGenericAllocationHandle{1} << 48) - 1)};
+}
+
+bool on_device(const CUmemAllocationProp* properties) {
+  return properties != nullptr && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+         properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+CUresult reserve(CUdeviceptr* out, size_t size, size_t alignment) {
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  // Addresses belong to no device; each machine has some to give, and any will do.
+  for (const auto& machine : driver().machines) {
+    Address address = 0;
+    const auto status = machine->device.reserve_aligned(size, alignment, &address);
+    if (status.ok()) *out = address;
+    if (!status.no_memory()) return result_of(status);
+  }
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult unreserve(CUdeviceptr address, size_t size) {
+  Machine* machine = machine_at(address);
+  if (machine == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return result_of(machine->device.unreserve(address, size));
+}
+
+CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc* access, size_t count) {
+  Machine* machine = machine_at(address);
+  if (machine == nullptr || access == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<fragshim::Touch> mapped;
+  if (!machine->device.touches(address, size, fragshim::Access::read, &mapped)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (machine_of(access[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult get_access(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+  Machine* machine = machine_at(address);
+  if (flags == nullptr || location == nullptr || machine == nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!machine->device.mapped_physical(address)) return CUDA_ERROR_INVALID_VALUE;
+  *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+}  // namespace standin
+
+using namespace standin;
+
+extern "C" {
+
+CUresult CUDAAPI cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp* properties,
+                                               CUmemAllocationGranularity_flags) {
+  return entry("cuMemGetAllocationGranularity", [&] {
+    if (out == nullptr || !on_device(properties)) return CUDA_ERROR_INVALID_VALUE;
+    Machine* machine = machine_of(properties->location.id);
+    if (machine == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *out = machine->device.granularity();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr,
+                                     unsigned long long flags) {
+  return entry("cuMemAddressReserve", [&] {
+    return flags != 0 ? CUDA_ERROR_INVALID_VALUE : reserve(out, size, alignment);
+  });
+}
+
+CUresult CUDAAPI cuMemAddressFree(CUdeviceptr address, size_t size) {
+  return entry("cuMemAddressFree", [&] { return unreserve(address, size); });
+}
+
+CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
+                             const CUmemAllocationProp* properties, unsigned long long flags) {
+  return entry("cuMemCreate", [&] {
+    if (out == nullptr || flags != 0 || !on_device(properties)) return CUDA_ERROR_INVALID_VALUE;
+    Machine* machine = machine_of(properties->location.id);
+    if (machine == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    Physical memory;
+    const CUresult verdict = result_of(machine->device.create(size, &memory));
+    if (verdict == CUDA_SUCCESS) *out = handle_of(*machine, memory);
+    return verdict;
+  });
+}
+
+CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return entry("cuMemRelease", [&] {
+    Machine* machine = machine_with(handle);
+    if (machine == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Physical memory = physical_of(handle);
+    const Bytes size = machine->device.physical_size(memory);
+    return size == 0 ? CUDA_ERROR_INVALID_VALUE : result_of(machine->device.destroy(memory, size));
+  });
+}
+
+CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
+                          CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  return entry("cuMemMap", [&] {
+    Machine* machine = machine_with(handle);
+    if (machine == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    // Its bytes lie in its own device's file, so its addresses must be that device's, too.
+    if (machine_at(address) != machine) return CUDA_ERROR_NOT_SUPPORTED;
+    return result_of(machine->device.map(address, size, physical_of(handle)));
+  });
+}
+
+CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
+  return entry("cuMemUnmap", [&] {
+    Machine* machine = machine_at(address);
+    return machine == nullptr ? CUDA_ERROR_INVALID_VALUE
+                              : result_of(machine->device.unmap(address, size));
+  });
+}
+
+CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc* access,
+                                size_t count) {
+  return entry("cuMemSetAccess", [&] { return set_access(address, size, access, count); });
+}
+
+CUresult CUDAAPI cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+                                CUdeviceptr address) {
+  return entry("cuMemGetAccess", [&] { return get_access(flags, location, address); });
+}
+
+}  // extern "C"
