@@ -13,6 +13,10 @@
 #define _CET_ENDBR
 #endif
 
+	.hidden	fragshim_real_dlsym
+	.hidden	fragshim_find_dlsym
+	.hidden	fragshim_lookup_explicit
+
 	.text
 	.globl	dlsym
 	.type	dlsym, %function

@@ -75,7 +75,7 @@ TEST_CASE("in mode off nothing is swapped") {
         look_up(folder, {{"LD_PRELOAD", library()}, {"FRAGSHIM_MODE", "off"}}));
 }
 
-TEST_CASE("the stand-in driver's whole table") {
+TEST_CASE("the stand-in driver's whole table, and those of its older versions") {
   if (standin_folder().empty()) {
     WARN("skipped: the stand-in driver was not built");
     return;
@@ -86,6 +86,10 @@ TEST_CASE("the stand-in driver's whole table") {
     CHECK(std::count(exported.begin(), exported.end(), name) == 1);
   }
   CHECK(compare(standin_folder()) > 1000);
+  // Before CUDA 12.5, 12.0 and 11.3: one entry less, one form of cuGetProcAddress, none of it.
+  CHECK(compare(standin_folder() + "-12.2") > 1000);
+  CHECK(compare(standin_folder() + "-11.4") > 500);
+  CHECK(compare(standin_folder() + "-11.2") > 20);
 }
 
 }  // namespace fragshim::test
