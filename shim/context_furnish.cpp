@@ -1,4 +1,6 @@
 // Which doors of a context are served, and by what.
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -9,8 +11,6 @@
 #include "shim/context.hpp"
 #include "shim/driver.hpp"
 #include "shim/process.hpp"
-
-extern char** environ;
 
 namespace fragshim {
 namespace {

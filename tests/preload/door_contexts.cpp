@@ -1,0 +1,149 @@
+// Contexts and devices: made, destroyed, reset, made again.
+#include <thread>
+
+#include "tests/preload/door_support.hpp"
+
+using namespace fragshim;
+using namespace fragshim::test;
+
+namespace {
+
+/// Both doors work in the current context, on memory that the device can write.
+void use_both_doors() {
+  const CUdeviceptr block = allocate(1 * MiB);
+  touch(block, 1 * MiB, nullptr);
+  const CUdeviceptr ordered = allocate_on(nullptr, 1 * MiB);
+  touch(ordered, 1 * MiB, nullptr);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  release(block);
+  release_on(nullptr, ordered);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+}  // namespace
+
+TEST_CASE("a context destroyed takes its memory along", "[serve]") {
+  const Primary primary;
+  use_both_doors();
+  const std::size_t before = free_memory();
+  for (int round = 0; round < 5; ++round) {
+    CUcontext context = nullptr;
+    REQUIRE(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+    use_both_doors();
+    allocate(30 * MiB);  // never freed
+    allocate_on(nullptr, 30 * MiB);
+    REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+    REQUIRE(cuCtxDestroy(context) == CUDA_SUCCESS);
+  }
+  REQUIRE(cuCtxSetCurrent(primary.get()) == CUDA_SUCCESS);
+  CHECK(free_memory() >= before);
+  use_both_doors();
+}
+
+TEST_CASE("a primary context is reset and used again", "[serve]") {
+  const Primary primary;
+  for (int round = 0; round < 5; ++round) {
+    use_both_doors();
+    const CUdeviceptr lost = allocate(30 * MiB);
+    const CUdeviceptr lost_too = allocate_on(nullptr, 30 * MiB);
+    REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+    REQUIRE(cuDevicePrimaryCtxReset(0) == CUDA_SUCCESS);
+    CUcontext again = nullptr;
+    REQUIRE(cuDevicePrimaryCtxRetain(&again, 0) == CUDA_SUCCESS);
+    REQUIRE(cuCtxSetCurrent(again) == CUDA_SUCCESS);
+    CHECK(cuMemFree(lost) != CUDA_SUCCESS);
+    CHECK(cuMemFree(lost_too) != CUDA_SUCCESS);
+  }
+  use_both_doors();
+  CHECK(pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
+}
+
+TEST_CASE("a primary context lives until its last holder releases it", "[serve][watch]") {
+  const Primary outer;
+  const CUdeviceptr block = allocate(4 * MiB);
+  {
+    CUcontext same = nullptr;
+    REQUIRE(cuDevicePrimaryCtxRetain(&same, 0) == CUDA_SUCCESS);
+    REQUIRE(cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+  }
+  touch(block, 4 * MiB, nullptr);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  release(block);
+}
+
+TEST_CASE("memory is freed from another context than its own", "[serve][watch]") {
+  const Primary primary;
+  CUcontext context = nullptr;
+  REQUIRE(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+  const CUdeviceptr block = allocate(1 * MiB);
+  const CUdeviceptr ordered = allocate_on(nullptr, 1 * MiB);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  REQUIRE(cuCtxSetCurrent(primary.get()) == CUDA_SUCCESS);
+  CHECK(cuMemFree(block) == CUDA_SUCCESS);
+  CHECK(cuMemFree(ordered) == CUDA_SUCCESS);
+  CHECK(cuMemFree(block) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(cuCtxDestroy(context) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a stream's memory comes from its own context, whichever is current", "[serve]") {
+  const Primary primary;
+  use_both_doors();
+  CUcontext context = nullptr;
+  REQUIRE(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+  {
+    const Stream stream;
+    const CUdeviceptr warm = allocate_on(stream, 2 * MiB);
+    release_on(stream, warm);
+    REQUIRE(cuCtxSetCurrent(primary.get()) == CUDA_SUCCESS);
+    CHECK(allocate_on(stream, 2 * MiB) == warm);
+    release_on(stream, warm);
+    REQUIRE(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  }
+  REQUIRE(cuCtxDestroy(context) == CUDA_SUCCESS);
+}
+
+TEST_CASE("each device has memory of its own", "[devices]") {
+  int count = 0;
+  REQUIRE(cuInit(0) == CUDA_SUCCESS);
+  REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
+  REQUIRE(count >= 2);
+  std::vector<std::thread> threads;
+  for (CUdevice device = 0; device < count; ++device) {
+    threads.emplace_back([device] {
+      const Primary context(device);
+      for (int round = 0; round < 50; ++round) {
+        use_both_doors();
+        const CUdeviceptr ordered = allocate_on(nullptr, 3 * MiB);
+        CHECK(pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, device) == 3 * MiB);
+        release_on(nullptr, ordered);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(hazards() == 0);
+}
+
+TEST_CASE("access by a peer is given to what is mapped and to what comes", "[devices]") {
+  const Primary first(0);
+  const CUdeviceptr before = allocate_on(nullptr, 4 * MiB);
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {1}};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  REQUIRE(cuMemPoolSetAccess(default_pool(0), &access, 1) == CUDA_SUCCESS);
+  const CUdeviceptr after = allocate_on(nullptr, 64 * MiB);
+  CUmemAccess_flags pool_flags{};
+  REQUIRE(cuMemPoolGetAccess(&pool_flags, default_pool(0), &access.location) == CUDA_SUCCESS);
+  CHECK(pool_flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  for (const CUdeviceptr block : {before, after}) {
+    unsigned long long flags = 0;
+    REQUIRE(cuMemGetAccess(&flags, &access.location, block) == CUDA_SUCCESS);
+    CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  }
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  REQUIRE(cuMemPoolSetAccess(default_pool(0), &access, 1) == CUDA_SUCCESS);
+  unsigned long long flags = 7;
+  REQUIRE(cuMemGetAccess(&flags, &access.location, before) == CUDA_SUCCESS);
+  CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  release_on(nullptr, before);
+  release_on(nullptr, after);
+}

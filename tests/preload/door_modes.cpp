@@ -1,0 +1,189 @@
+// IPC, the modes in which calls pass through, limits, strict frees, and threads in a hurry.
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "tests/preload/door_support.hpp"
+
+using namespace fragshim;
+using namespace fragshim::test;
+
+TEST_CASE("a segment's base is exported whole and then left alone; others are refused", "[serve]") {
+  const Primary context;
+  const CUdeviceptr base = allocate(15 * MiB);  // a segment of its own, or the start of one
+  REQUIRE(segment_of(base) == base);
+  CUipcMemHandle handle{};
+  REQUIRE(cuIpcGetMemHandle(&handle, base) == CUDA_SUCCESS);
+  release(base);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  const CUdeviceptr next = allocate(15 * MiB);
+  CHECK_FALSE(share_segment(base, next));  // others may still read there
+  release(next);
+
+  const CUdeviceptr one = allocate(4096);
+  const CUdeviceptr two = allocate(4096);
+  REQUIRE(share_segment(one, two));
+  CHECK(cuIpcGetMemHandle(&handle, segment_of(two) == two ? one : two) == CUDA_ERROR_NOT_SUPPORTED);
+  release(one);
+  release(two);
+  const CUdeviceptr ordered = allocate_on(nullptr, 4096);
+  CHECK(cuIpcGetMemHandle(&handle, ordered) == CUDA_ERROR_NOT_SUPPORTED);
+  release_on(nullptr, ordered);
+}
+
+TEST_CASE("a segment with synchronous copies is shared with nobody", "[serve]") {
+  const Primary context;
+  const CUdeviceptr block = allocate(30 * MiB);
+  const unsigned int on = 1;
+  REQUIRE(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, block) == CUDA_SUCCESS);
+  release(block);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  const CUdeviceptr next = allocate(30 * MiB);
+  CHECK_FALSE(share_segment(block, next));
+  release(next);
+}
+
+TEST_CASE("where calls pass through, every allocation is the driver's own", "[watch][dedicated]") {
+  const Primary context;
+  const CUdeviceptr one = allocate(4096);
+  const CUdeviceptr two = allocate(4096);
+  CHECK(segment_of(one) == one);
+  CHECK(segment_of(two) == two);
+  CUipcMemHandle handle{};
+  CHECK(cuIpcGetMemHandle(&handle, two) == CUDA_SUCCESS);
+  release(one);
+  release(two);
+}
+
+TEST_CASE("dedicated segments leave the stream-ordered door served", "[dedicated]") {
+  const Primary context;
+  const Stream stream;
+  const std::uint64_t before = pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+  const CUdeviceptr block = allocate_on(stream, 700);
+  CHECK(pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == before + 1024);
+  CHECK(cuMemFree(block) == CUDA_SUCCESS);
+  CHECK(pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == before);
+}
+
+TEST_CASE("a strict free returns when the device is idle", "[strict]") {
+  const Primary context;
+  const Stream stream;
+  const CUdeviceptr block = allocate(1 * MiB);
+  const CUdeviceptr target = allocate(1 * MiB);
+  touch(target, 1 * MiB, stream);
+  release(block);
+  CHECK(cuStreamQuery(stream) == CUDA_SUCCESS);
+  release(target);
+}
+
+TEST_CASE("a free does not wait for the device", "[serve][standin]") {
+  const Primary context;
+  const Stream stream;
+  const CUdeviceptr block = allocate(1 * MiB);
+  touch(block, 1 * MiB, stream);
+  release(block);
+  CHECK(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+TEST_CASE("both doors share one limit", "[limit]") {
+  const Primary context;
+  const Stream stream;
+  CUdeviceptr block = 0;
+  CUdeviceptr ordered = 0;
+  REQUIRE(cuMemAlloc(&block, 60 * MiB) == CUDA_SUCCESS);
+  CHECK(cuMemAllocAsync(&ordered, 60 * MiB, stream) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(cuMemAllocAsync(&ordered, 30 * MiB, stream) == CUDA_SUCCESS);
+  CHECK(cuMemFreeAsync(ordered, stream) == CUDA_SUCCESS);
+  release(block);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  // What one door has cached does not stand in the way of the other.
+  CHECK(cuMemAllocAsync(&ordered, 90 * MiB, stream) == CUDA_SUCCESS);
+  CHECK(cuMemFreeAsync(ordered, stream) == CUDA_SUCCESS);
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(cuMemAlloc(&block, 90 * MiB) == CUDA_SUCCESS);
+  release(block);
+}
+
+TEST_CASE("threads near out of memory fail cleanly or succeed, and lose nothing", "[limit]") {
+  const Primary context;
+  std::atomic<int> served{0};
+  std::atomic<int> refused{0};
+  std::atomic<int> odd{0};
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      cuCtxSetCurrent(context.get());
+      std::mt19937 random(seed);
+      std::vector<CUdeviceptr> blocks;
+      for (int step = 0; step < 400; ++step) {
+        CUdeviceptr block = 0;
+        const CUresult result = step % 2 == 0
+                                    ? cuMemAlloc(&block, (1 + random() % 12) * MiB)
+                                    : cuMemAllocAsync(&block, (1 + random() % 12) * MiB, nullptr);
+        if (result == CUDA_SUCCESS) {
+          ++served;
+          blocks.push_back(block);
+        } else if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+          ++refused;
+        } else {
+          ++odd;
+        }
+        while (blocks.size() > 4 || (result != CUDA_SUCCESS && !blocks.empty())) {
+          if (cuMemFree(blocks.back()) != CUDA_SUCCESS) ++odd;
+          blocks.pop_back();
+        }
+      }
+      for (const CUdeviceptr block : blocks) {
+        if (cuMemFree(block) != CUDA_SUCCESS) ++odd;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(odd == 0);
+  CHECK(served > 400);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  CUdeviceptr most = 0;  // all of it has come back
+  CHECK(cuMemAlloc(&most, 90 * MiB) == CUDA_SUCCESS);
+  release(most);
+}
+
+TEST_CASE("threads at both doors of one context", "[serve]") {
+  const Primary context;
+  std::atomic<int> odd{0};
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      cuCtxSetCurrent(context.get());
+      CUstream stream = nullptr;
+      cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+      std::mt19937 random(seed);
+      for (int step = 0; step < 500; ++step) {
+        const std::size_t size = 512 + random() % (2 * MiB);
+        CUdeviceptr block = 0;
+        CUdeviceptr ordered = 0;
+        odd += cuMemAlloc(&block, size) != CUDA_SUCCESS;
+        odd += cuMemAllocAsync(&ordered, size, stream) != CUDA_SUCCESS;
+        odd += cuMemsetD8Async(block, 1, size, stream) != CUDA_SUCCESS;
+        odd += cuMemsetD8Async(ordered, 1, size, stream) != CUDA_SUCCESS;
+        odd += cuMemFree(block) != CUDA_SUCCESS;
+        odd += cuMemFreeAsync(ordered, stream) != CUDA_SUCCESS;
+        if (step % 50 == 0) cuStreamSynchronize(stream);
+      }
+      cuStreamDestroy(stream);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(odd == 0);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(hazards() == 0);
+}
+
+TEST_CASE("a virtual-memory-less GPU leaves the stream-ordered door to the driver", "[fallback]") {
+  const Primary context;
+  const Stream stream;
+  const CUdeviceptr block = allocate_on(stream, 1 * MiB);
+  touch(block, 1 * MiB, stream);
+  release_on(stream, block);
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+}

@@ -1,0 +1,35 @@
+# The doors: one program of the driver API, run preloaded on the stand-in driver, in each mode.
+if(TARGET fragshim AND TARGET standin_driver AND NOT FRAGSHIM_SANITIZE)
+  file(GLOB door_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/door_*.cpp)
+  add_executable(door_tests ${door_sources})
+  target_link_libraries(door_tests PRIVATE fragshim_catch standin_driver ${CMAKE_DL_LIBS}
+                        Threads::Threads)
+  target_include_directories(door_tests SYSTEM PRIVATE ${FRAGSHIM_CUDA_INCLUDE})
+  add_dependencies(door_tests fragshim)
+
+  # door_test(NAME TAG VARIABLES...): the cases with that tag, in that environment.
+  function(door_test name tag)
+    add_test(NAME door_${name} COMMAND door_tests ${tag})
+    set_tests_properties(door_${name} PROPERTIES LABELS preload TIMEOUT 120 ENVIRONMENT
+      "LD_PRELOAD=$<TARGET_FILE:fragshim>;FRAGSHIM_LOG=${CMAKE_CURRENT_BINARY_DIR}/door_${name}-%p.jsonl;FRAGSHIM_QUIET=1;${ARGN}")
+  endfunction()
+  door_test(serve "[serve]")
+  door_test(serve_native_policy "[serve]" "FRAGSHIM_CONF=policy:native")
+  door_test(serve_split_limit "[serve]" "FRAGSHIM_CONF=max_split_size_mb:32")
+  door_test(serve_traced "[serve]" "FRAGSHIM_TRACE=${CMAKE_CURRENT_BINARY_DIR}/door-%p.fstrace")
+  # Drivers without events of a context, and without ids of contexts.
+  foreach(version 12.2 11.4)
+    string(REPLACE . _ suffix ${version})
+    add_dependencies(door_tests standin_driver_${suffix})
+    door_test(serve_${version} "[serve]"
+              "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/standin-${version}")
+  endforeach()
+  door_test(observe "[watch]" "FRAGSHIM_MODE=observe")
+  door_test(off "[watch]" "FRAGSHIM_MODE=off")
+  door_test(torch_native "[watch]" "FRAGSHIM_TORCH=native")
+  door_test(under_tool "[watch]" "CUDA_INJECTION64_PATH=/nonexistent")
+  door_test(dedicated "[dedicated]" "FRAGSHIM_IPC=dedicated")
+  door_test(strict "[strict]" "FRAGSHIM_STRICT_FREE=1")
+  door_test(limit "[limit]" "FRAGSHIM_CONF=memory_limit_mb:100")
+  door_test(devices "[devices]" "STANDIN_DEVICES=3")
+endif()
