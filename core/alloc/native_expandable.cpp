@@ -129,8 +129,10 @@ void NativeHeap::unmap_pages(Segment& segment, Address address, Bytes size) noex
   }
 }
 
-/// Gives the whole pages inside every free block of an expandable segment back.
+/// Gives the whole pages inside every free block of an expandable segment back, once nothing runs
+/// on them any more.
 void NativeHeap::release_expandable() noexcept {
+  if (!device_.synchronize().ok()) return;
   for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
     for (OrderedIndex<Block>& free : slot->free) {
       IndexKey from{};
