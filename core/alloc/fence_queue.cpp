@@ -31,15 +31,19 @@ bool FenceQueue::close(Device& device, StreamId stream, FenceBatches& pool,
     newest_ = batch;
     return true;
   }
-  // Back to the front of the open batch, which may have grown in between.
-  batch->last->link = open_.first;
-  if (open_.last == nullptr) open_.last = batch->last;
-  open_.first = batch->first;
-  open_.bytes += batch->bytes;
-  open_.largest = std::max(open_.largest, batch->largest);
-  open_.count += batch->count;
+  reopen(*batch);
   pool.give(batch);
   return false;
+}
+
+/// Puts blocks back to the front of the open batch, which may have grown in between.
+void FenceQueue::reopen(const FenceBatch& batch) noexcept {
+  batch.last->link = open_.first;
+  if (open_.last == nullptr) open_.last = batch.last;
+  open_.first = batch.first;
+  open_.bytes += batch.bytes;
+  open_.largest = std::max(open_.largest, batch.largest);
+  open_.count += batch.count;
 }
 
 FenceBatch* FenceQueue::pop() noexcept {
@@ -90,11 +94,21 @@ Block* FenceQueue::wait(Device& device, FenceBatches& pool, HeapLock& lock) noex
   return nullptr;
 }
 
-Block* FenceQueue::take_open() noexcept {
-  Block* blocks = open_.first;
-  bytes_ -= open_.bytes;
+Block* FenceQueue::wait_for_open(Device& device, HeapLock& lock) noexcept {
+  if (open_.count == 0) return nullptr;
+  const FenceBatch batch = open_;  // blocks freed meanwhile are not covered
   open_ = FenceBatch{};
-  return blocks;
+  Status idle;
+  {
+    Unlocked unlocked(lock);
+    idle = device.synchronize();
+  }
+  if (!idle.ok()) {
+    reopen(batch);
+    return nullptr;
+  }
+  bytes_ -= batch.bytes;
+  return batch.first;
 }
 
 bool FenceQueue::may_hold(Bytes size) const noexcept {

@@ -52,8 +52,16 @@ class FenceQueue {
   /// Waits for the oldest closed batch, however long the device takes, and takes its blocks.
   Block* wait(Device& device, FenceBatches& pool, HeapLock& lock) noexcept;
 
-  /// Takes the open batch's blocks: for a caller who has waited for the whole device since.
-  Block* take_open() noexcept;
+  /// Waits for all blocks freed so far: for their fences, or where none can be recorded for the
+  /// whole context. Hands them over chain by chain: settle(chain), with the lock held.
+  template <class Settle>
+  void drain(Device& device, StreamId stream, FenceBatches& pool, HeapLock& lock,
+             Settle settle) noexcept {
+    const bool closed = close(device, stream, pool, lock);
+    while (Block* chain = wait(device, pool, lock)) settle(chain);
+    if (closed) return;
+    if (Block* chain = wait_for_open(device, lock)) settle(chain);
+  }
 
   Bytes bytes() const noexcept { return bytes_; }
   std::uint64_t open_count() const noexcept { return open_.count; }
@@ -74,6 +82,10 @@ class FenceQueue {
   static void visit_chain(Block* block, Visit visit) {
     for (; block != nullptr; block = block->link) visit(block);
   }
+  /// Waits for the whole context and takes the open batch's blocks; null where it cannot be
+  /// awaited.
+  Block* wait_for_open(Device& device, HeapLock& lock) noexcept;
+  void reopen(const FenceBatch& batch) noexcept;
   FenceBatch* pop() noexcept;
   void put_back(FenceBatch* batch) noexcept;
   Block* finish(Device& device, FenceBatch* batch, FenceBatches& pool) noexcept;

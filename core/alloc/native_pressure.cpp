@@ -102,25 +102,8 @@ bool NativeHeap::collect_pending(HeapLock& lock) noexcept {
 void NativeHeap::wait_for_pending(HeapLock& lock) noexcept {
   if (pending_.empty()) return;
   ++store_.counters.waits;
-  pending_.close(device_, all_streams, batches_, lock);
-  while (Block* chain = pending_.wait(device_, batches_, lock)) store_.settle_chain(chain);
-  if (pending_.open_count() == 0) return;
-  // No fence to be had: wait for the whole context. Blocks freed meanwhile are not covered.
-  Block* chain = pending_.take_open();
-  Status idle;
-  {
-    Unlocked unlocked(lock);
-    idle = device_.synchronize();
-  }
-  if (idle.ok()) {
-    store_.settle_chain(chain);
-    return;
-  }
-  while (chain != nullptr) {
-    Block* next = chain->link;
-    pending_.push(chain);
-    chain = next;
-  }
+  pending_.drain(device_, all_streams, batches_, lock,
+                 [this](Block* chain) { store_.settle_chain(chain); });
 }
 
 /// Gets a segment for the request: a free block that is in no index, or null.

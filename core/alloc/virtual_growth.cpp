@@ -54,12 +54,15 @@ Bytes VirtualHeap::chunk_size(bool small) const noexcept {
   return round_up(std::clamp(share, unit, std::max(unit, largest_chunk)), unit);
 }
 
-/// Maps what is missing for the request, no more than a chunk beyond it. The block is in no index.
+/// Maps what is missing for the request, less than a chunk beyond it. The block is in no index.
 Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   const Site site = find_site(request);
   if (site.hole == nullptr || !store_.prepare(2)) return nullptr;
   const Bytes step = chunk_size(request.small);
-  const Bytes bytes = std::min(round_up(site.missing, step), site.hole->size);
+  // A block that will not be split must not be longer than it has to.
+  const bool exact = request.tight || request.size >= config_.max_split_size;
+  const Bytes unit = exact ? device_.granularity() : step;
+  const Bytes bytes = std::min(round_up(site.missing, unit), site.hole->size);
   Chunk* chunks = make_chunks((bytes + step - 1) / step);
   if (chunks == nullptr) return nullptr;
   Block* hole = claim(site, bytes);

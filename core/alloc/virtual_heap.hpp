@@ -20,7 +20,7 @@ struct Chunk {
   Address address = 0;
   Bytes size = 0;
   Physical memory;
-  Block* block = nullptr;  // while it is on its way out: the block made of its addresses
+  Block* block = nullptr;  // while it is on its way out: the first of the blocks it is made of
   Chunk* link = nullptr;   // the next in a chain
 };
 
@@ -61,6 +61,7 @@ class VirtualHeap final : public Heap {
     bool small;
     StreamSlot* slot;
     Status failure;
+    bool tight;  // memory is short: nothing is mapped beyond the request
   };
   /// Addresses that can be made into one block, and how much memory that takes.
   struct Site {
@@ -79,6 +80,7 @@ class VirtualHeap final : public Heap {
   // When the stream's own blocks do not serve (virtual_streams.cpp).
   Block* obtain(Request& request, HeapLock& lock) noexcept;
   bool collect_returning(HeapLock& lock) noexcept;
+  void await_returning(HeapLock& lock) noexcept;
   void come_home(Block* chain) noexcept;
   void bury_dead_streams(HeapLock& lock) noexcept;
   bool outlived(StreamSlot* slot, HeapLock& lock) noexcept;
@@ -102,7 +104,11 @@ class VirtualHeap final : public Heap {
   // Memory back to the device (virtual_release.cpp).
   Bytes release(Bytes keep, HeapLock& lock) noexcept;
   Chunk* claim_idle_chunks(Arena& arena, Bytes wanted) noexcept;
-  Block* carve(Block* block, const Chunk& chunk) noexcept;
+  Block* carve(Block* block, Chunk* chunk) noexcept;
+  static Address end_of_run(const Block* block) noexcept;
+  bool give_back(const Chunk* chunk, HeapLock& lock) noexcept;
+  void drop_chunk(Chunk* chunk) noexcept;
+  void keep_chunk(Chunk* chunk) noexcept;
   bool wait_for_device(HeapLock& lock) noexcept;
   Bytes releasable(const Arena& arena) const noexcept;
 

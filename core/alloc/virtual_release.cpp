@@ -9,69 +9,113 @@ Bytes VirtualHeap::release(Bytes keep, HeapLock& lock) noexcept {
   if (store_.counters.reserved <= keep) return 0;
   const Bytes wanted = store_.counters.reserved - keep;
   Bytes returned = 0;
-  ++releasing_;
   for (const bool small : {false, true}) {
-    Arena& arena = arenas_[small];
     if (returned >= wanted) break;
-    Chunk* chunks = claim_idle_chunks(arena, wanted - returned);
+    Chunk* chunks = claim_idle_chunks(arenas_[small], wanted - returned);
     if (chunks == nullptr) continue;
+    ++releasing_;
     const bool idle = wait_for_device(lock);
     while (chunks != nullptr) {
       Chunk* chunk = chunks;
       chunks = chunk->link;
-      bool gone = false;
-      if (idle) {
-        Unlocked unlocked(lock);
-        gone = device_.unmap(chunk->address, chunk->size).ok();
-        if (gone) device_.destroy(chunk->memory, chunk->size);
-      }
-      if (gone) {
+      if (idle && give_back(chunk, lock)) {
         returned += chunk->size;
-        accounts::returned(store_.counters, chunk->size);
-        make_hole(chunk->block);
-        chunk_pool_.give(chunk);
+        drop_chunk(chunk);
       } else {
-        arena.chunks.insert(store_.nodes(), {0, chunk->address}, chunk);
-        store_.settle(chunk->block);
+        keep_chunk(chunk);
       }
     }
+    --releasing_;
   }
-  --releasing_;
   return returned;
 }
 
-/// Takes chunks that lie whole inside free blocks, `wanted` bytes or a chunk more, out of
-/// everybody's reach: a block of its own for each.
+/// Takes chunks that lie whole inside free blocks out of everybody's reach, until they come to
+/// `wanted` bytes. Whose blocks they are does not matter: the device is awaited before they go.
 Chunk* VirtualHeap::claim_idle_chunks(Arena& arena, Bytes wanted) noexcept {
   Chunk* chain = nullptr;
   Bytes claimed = 0;
   for (Block* block = arena.first; block != nullptr && claimed < wanted; block = block->next) {
     if (!block->is_free()) continue;
-    const auto at = arena.chunks.lower_bound({0, block->address});
-    if (!at || at->address + at->size > block->address + block->size) continue;
-    if (!store_.prepare(2) || !store_.nodes().prepare(4 * IndexTree::max_height)) break;
-    Chunk* chunk = at.get();
-    arena.chunks.erase(store_.nodes(), {0, chunk->address});
-    block = carve(block, *chunk);
-    chunk->block = block;
-    chunk->link = chain;
-    chain = chunk;
-    claimed += chunk->size;
+    const Address end = end_of_run(block);
+    while (claimed < wanted) {
+      const auto at = arena.chunks.lower_bound({0, block->address});
+      if (!at || at->address + at->size > end) break;
+      if (!store_.prepare(2) || !store_.nodes().prepare(4 * IndexTree::max_height)) return chain;
+      Chunk* chunk = at.get();
+      arena.chunks.erase(store_.nodes(), at);
+      block = carve(block, chunk);
+      chunk->link = chain;
+      chain = chunk;
+      claimed += chunk->size;
+    }
+    while (block->address + block->size < end) block = block->next;
   }
   return chain;
 }
 
-/// Cuts a chunk's addresses out of the free block around them; what is left stays free.
-Block* VirtualHeap::carve(Block* block, const Chunk& chunk) noexcept {
+/// Where the free blocks that follow one another from `block` on end.
+Address VirtualHeap::end_of_run(const Block* block) noexcept {
+  while (block->next != nullptr && block->next->is_free()) block = block->next;
+  return block->address + block->size;
+}
+
+/// Cuts a chunk's addresses out of the run of free blocks around them; what is left of those stays
+/// free. The pieces keep their streams, in case the chunk stays. Returns the last piece.
+Block* VirtualHeap::carve(Block* block, Chunk* chunk) noexcept {
+  const Address end = chunk->address + chunk->size;
+  while (block->address + block->size <= chunk->address) block = block->next;
   store_.erase_free(block);
-  block->state = Block::State::pending;
-  const Address end = chunk.address + chunk.size;
-  if (block->address + block->size > end)
+  if (block->address < chunk->address) {
+    Block* inside = store_.cut(block, chunk->address - block->address);
+    store_.insert_free(block);
+    block = inside;
+  }
+  chunk->block = block;
+  for (;;) {
+    block->state = Block::State::pending;
+    ++block->slot->users;  // it stays while the lock is dropped
+    if (block->address + block->size >= end) break;
+    block = block->next;
+    store_.erase_free(block);
+  }
+  if (block->address + block->size > end) {
     store_.insert_free(store_.cut(block, end - block->address));
-  if (block->address == chunk.address) return block;
-  Block* middle = store_.cut(block, chunk.address - block->address);
-  store_.insert_free(block);
-  return middle;
+  }
+  return block;
+}
+
+/// Unmaps a claimed chunk. False: the device refused.
+bool VirtualHeap::give_back(const Chunk* chunk, HeapLock& lock) noexcept {
+  Unlocked unlocked(lock);
+  if (!device_.unmap(chunk->address, chunk->size).ok()) return false;
+  device_.destroy(chunk->memory, chunk->size);
+  return true;
+}
+
+/// Makes a hole of a claimed chunk that is gone.
+void VirtualHeap::drop_chunk(Chunk* chunk) noexcept {
+  Block* block = chunk->block;
+  --block->slot->users;
+  while (block->size < chunk->size) {
+    --block->next->slot->users;
+    store_.absorb(block, block->next);
+  }
+  accounts::returned(store_.counters, chunk->size);
+  make_hole(block);
+  chunk_pool_.give(chunk);
+}
+
+/// Frees the pieces of a claimed chunk that stays.
+void VirtualHeap::keep_chunk(Chunk* chunk) noexcept {
+  arena_of(chunk->block).chunks.insert(store_.nodes(), {0, chunk->address}, chunk);
+  const Address end = chunk->address + chunk->size;
+  for (Block* block = chunk->block; block != nullptr;) {
+    Block* next = block->address + block->size < end ? block->next : nullptr;
+    --block->slot->users;
+    store_.settle(block);
+    block = next;
+  }
 }
 
 /// Waits until all work submitted so far is done, since what ran before a free may still touch the

@@ -10,8 +10,8 @@ constexpr int most_lenders = 4;  // other streams asked for a block before the h
 }  // namespace
 
 /// Every resort in turn, the cheapest first: what has come home, what a dead stream left, what
-/// other streams no longer use, what they will have finished with, new memory, and new memory
-/// once everything idle has gone back.
+/// other streams no longer use, what they will have finished with, new memory, what is on its way
+/// home, and new memory once everything idle has gone back.
 Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
   if (!reserve_range(lock)) return nullptr;
   if (collect_returning(lock)) {
@@ -26,11 +26,12 @@ Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
     if (Block* block = take_over(request, true, lock)) return block;
   }
   if (Block* block = grow(request, lock)) return block;
+  await_returning(lock);
+  if (Block* block = take_own(request)) return block;
   release(0, lock);
   ++store_.counters.retries;
+  request.tight = true;
   if (Block* block = grow(request, lock)) return block;
-  collect_returning(lock);
-  if (Block* block = take_own(request)) return block;
   return take_over(request, true, lock);
 }
 
@@ -52,6 +53,20 @@ bool VirtualHeap::collect_returning(HeapLock& lock) noexcept {
     slot = slot->next;
   }
   return any;
+}
+
+/// Takes in all blocks freed on streams other than their own, however long the device needs.
+void VirtualHeap::await_returning(HeapLock& lock) noexcept {
+  if (returning_ == 0) return;
+  ++store_.counters.waits;
+  for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
+    if (slot->returning.empty()) continue;
+    ++slot->users;  // it stays while the lock is dropped
+    const StreamId stream = slot->dead ? all_streams : slot->id;
+    slot->returning.drain(device_, stream, batches_, lock,
+                          [this](Block* chain) { come_home(chain); });
+    --slot->users;
+  }
 }
 
 void VirtualHeap::come_home(Block* chain) noexcept {
