@@ -106,7 +106,7 @@ class HeapModel {
   std::uint64_t refusals_ = 0;
   std::uint64_t faults_ = 0;  // ordered so far
   bool armed_ = false;        // device calls may fail now
-  bool undoing_ = false;      // growth failed in this operation and is being undone
+  bool growing_ = false;      // the device was last asked for memory
 };
 
 }  // namespace fragshim::model

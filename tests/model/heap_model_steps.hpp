@@ -40,12 +40,15 @@ inline HeapModel::HeapModel(const Setup& setup, Choices& choices, bool trace)
 /// Says how a device call goes. Two calls never fail here, since nothing could be done about it:
 /// destroy, and the unmap that undoes a failed growth.
 inline Status HeapModel::fault(Call call) {
+  const bool grows = call == Call::allocate_segment || call == Call::create || call == Call::map;
+  if (grows) growing_ = true;
+  if (call == Call::record || call == Call::synchronize) growing_ = false;  // a release begins
+  // Whoever asks gives the device time to get something done.
+  if (call == Call::query && choices_.one_in(3)) device_.order().complete_one(any_stream());
   if (!armed_ || setup_.fault_in == 0 || call == Call::destroy) return {};
-  if (call == Call::unmap && (undoing_ || setup_.kind == HeapKind::expandable)) return {};
+  if (call == Call::unmap && (growing_ || setup_.kind == HeapKind::expandable)) return {};
   if (call == Call::unreserve || !choices_.one_in(setup_.fault_in)) return {};
   ++faults_;
-  const bool grows = call == Call::allocate_segment || call == Call::create || call == Call::map;
-  if (grows) undoing_ = true;
   say("  device call ", static_cast<int>(call), " fails");
   if (grows) return {Outcome::out_of_memory};
   return {call == Call::record ? Outcome::unsupported : Outcome::failed};
@@ -53,7 +56,6 @@ inline Status HeapModel::fault(Call call) {
 
 inline void HeapModel::step() {
   ++steps_;
-  undoing_ = false;
   armed_ = true;
   const std::uint64_t what = choices_.below(100);
   if (what < 40) {
