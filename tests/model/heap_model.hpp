@@ -43,8 +43,9 @@ class HeapModel {
   void step();
   /// Ends the program: everything is freed and given back, and nothing may be left anywhere.
   void finish();
+  /// The nth device call of a kind from now on fails.
+  void fail_once(Call call, std::uint64_t nth, Status status);
   SimulatedDevice& device() { return device_; }
-  Heap& heap() { return *heap_; }
 
  private:
   struct Live {
@@ -74,7 +75,7 @@ class HeapModel {
   void disown(Address address, Bytes size);
   std::vector<Touch> memory_of(Address address, Bytes size);
 
-  Status fault(Call call);
+  Status fault(Call call, std::uint64_t count);
   void work_on(StreamId stream, Address address, Bytes size);
   void order(StreamId before, StreamId after);
   StreamId any_stream() { return streams_[choices_.below(streams_.size())]; }
@@ -105,8 +106,11 @@ class HeapModel {
   std::uint64_t frees_ = 0;
   std::uint64_t refusals_ = 0;
   std::uint64_t faults_ = 0;  // ordered so far
-  bool armed_ = false;        // device calls may fail now
-  bool growing_ = false;      // the device was last asked for memory
+  Call failing_ = Call::any;  // fail_once
+  std::uint64_t failing_at_ = 0;
+  Status failing_with_;
+  bool armed_ = false;    // device calls may fail now
+  bool growing_ = false;  // the device was last asked for memory
 };
 
 }  // namespace fragshim::model

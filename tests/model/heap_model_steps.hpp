@@ -34,17 +34,27 @@ inline HeapModel::HeapModel(const Setup& setup, Choices& choices, bool trace)
       trace_(trace),
       device_(device_options(setup)),
       heap_(make_heap(device_, setup)) {
-  device_.decide_failures_by([this](Call call, std::uint64_t) { return fault(call); });
+  device_.decide_failures_by([this](Call call, std::uint64_t count) { return fault(call, count); });
+}
+
+inline void HeapModel::fail_once(Call call, std::uint64_t nth, Status status) {
+  failing_ = call;
+  failing_at_ = device_.calls(call) + nth;
+  failing_with_ = status;
 }
 
 /// Says how a device call goes. Two calls never fail here, since nothing could be done about it:
 /// destroy, and the unmap that undoes a failed growth.
-inline Status HeapModel::fault(Call call) {
+inline Status HeapModel::fault(Call call, std::uint64_t count) {
   const bool grows = call == Call::allocate_segment || call == Call::create || call == Call::map;
   if (grows) growing_ = true;
   if (call == Call::record || call == Call::synchronize) growing_ = false;  // a release begins
   // Whoever asks gives the device time to get something done.
   if (call == Call::query && choices_.one_in(3)) device_.order().complete_one(any_stream());
+  if (armed_ && call == failing_ && count == failing_at_) {
+    ++faults_;
+    return failing_with_;
+  }
   if (!armed_ || setup_.fault_in == 0 || call == Call::destroy) return {};
   if (call == Call::unmap && (growing_ || setup_.kind == HeapKind::expandable)) return {};
   if (call == Call::unreserve || !choices_.one_in(setup_.fault_in)) return {};
