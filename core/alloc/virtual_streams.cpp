@@ -110,7 +110,7 @@ void VirtualHeap::bury_dead_streams(HeapLock& lock) noexcept {
     StreamSlot* next = slot->next;
     if (over) {
       make_idle(slot);
-      if (slot->users == 0) {
+      if (slot->users == 0 && slot->returning.empty()) {
         store_.slots.recycle(slot);
         --dead_streams_;
       }
