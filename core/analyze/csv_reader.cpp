@@ -107,12 +107,14 @@ CsvReader::Verdict CsvReader::parse(Event* event) {
 }
 
 /// Adds the days that a clock without a date does not show. Threads log a little out of order, so
-/// only a step back of more than half a day is midnight.
+/// only a step of more than half a day is midnight: back, or, for a thread that is late, forth.
 std::int64_t CsvReader::without_midnight(std::int64_t time_ns) {
-  if (time_ns < day_ns) {
-    if (last_time_ - time_ns > day_ns / 2) midnights_ns_ += day_ns;
-    last_time_ = time_ns;
+  if (time_ns >= day_ns) return time_ns;
+  if (midnights_ns_ > 0 && time_ns - last_time_ > day_ns / 2) {
+    return time_ns + midnights_ns_ - day_ns;
   }
+  if (last_time_ - time_ns > day_ns / 2) midnights_ns_ += day_ns;
+  last_time_ = time_ns;
   return time_ns + midnights_ns_;
 }
 
