@@ -69,6 +69,7 @@ class HeapModel {
   // Checks (heap_model_checks.hpp).
   void check();
   void check_counters();
+  void show() const;  // traces every block
   void check_every_block();
   void check_refusal(Bytes size, const Counters& before);
   void own(Address address, Bytes size);

@@ -32,6 +32,17 @@ inline void HeapModel::check_counters() {
           "a peak lies below what is held");
 }
 
+inline void HeapModel::show() const {
+  if (!trace_) return;
+  struct Visitor final : BlockVisitor {
+    void visit(const BlockView& view) override {
+      std::cerr << view.address << " +" << view.size << " of " << view.stream << ", state "
+                << static_cast<int>(view.state) << '\n';
+    }
+  } shown;
+  heap_->walk(shown);
+}
+
 /// The heap's own view of every block, and where each lies now.
 inline void HeapModel::check_every_block() {
   struct Visitor final : BlockVisitor {

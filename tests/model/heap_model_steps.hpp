@@ -213,6 +213,7 @@ inline void HeapModel::end_stream() {
   say("stream ", stream, " ends, ", heir, " begins");
   heap_->forget_stream(stream);
   device_.order().remove_stream(stream);
+  device_.add_stream(heir, StreamKind::non_blocking);
   streams_[which] = heir;
 }
 
@@ -231,6 +232,7 @@ inline void HeapModel::finish() {
   heap_->trim(0);
   std::string why;
   require(heap_->check(&why), why);
+  show();
   require(heap_->counters().reserved == 0, "something stays reserved");
   require(device_.used() == 0 && device_.segments() == 0, "memory is lost");
   require(device_.physicals() == 0 && device_.mappings() == 0, "physical memory is lost");
