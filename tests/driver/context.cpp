@@ -5,6 +5,7 @@
 
 #include "tests/driver/call.hpp"
 #include "tests/driver/capture.hpp"
+#include "tests/driver/pools.hpp"
 
 namespace standin {
 
@@ -134,6 +135,7 @@ CUresult synchronize(Context& context) {
   if (verdict != CUDA_SUCCESS) return verdict;
   fragshim::WorkOrder& order = context.machine->order();
   order.complete(order.record_group(context.id));
+  trim_to_thresholds(*context.machine);
   return CUDA_SUCCESS;
 }
 

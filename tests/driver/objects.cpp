@@ -17,6 +17,14 @@ std::map<Address, Allocation>::iterator allocation_of(Address address) {
   return address - found->first < found->second.size ? found : all.end();
 }
 
+bool lacks_access(Address address, Bytes size) {
+  const auto& all = driver().without_access;
+  auto next = all.lower_bound(address + size);
+  if (next == all.begin()) return false;
+  --next;
+  return next->first + next->second > address;
+}
+
 Machine* machine_of(CUdevice device) {
   const auto& machines = driver().machines;
   if (device < 0 || static_cast<std::size_t>(device) >= machines.size()) return nullptr;

@@ -96,6 +96,7 @@ struct Driver {
   std::map<CUgraph, std::shared_ptr<Graph>> graphs;
   std::map<CUgraphExec, std::shared_ptr<Graph>> executables;
   std::map<Address, Allocation> allocations;
+  std::map<Address, Bytes> without_access;  // mappings that nothing may touch yet
   std::set<std::shared_ptr<Capture>> captures;
   std::atomic<std::uint64_t> last_id{0};
 };
@@ -108,6 +109,9 @@ std::uint64_t new_id();
 
 /// The allocation that holds an address, and where it begins. Takes the driver's lock as held.
 std::map<Address, Allocation>::iterator allocation_of(Address address);
+
+/// Whether the range reaches into a mapping without access. Takes the driver's lock as held.
+bool lacks_access(Address address, Bytes size);
 
 /// The machine on which a device's ordinal lies; null for a wrong one.
 Machine* machine_of(CUdevice device);

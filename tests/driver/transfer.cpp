@@ -24,6 +24,7 @@ CUresult add_touch(const Stream& stream, Address address, Bytes size, Access acc
     } else if (in_a_pool(address)) {
       return CUDA_ERROR_INVALID_VALUE;  // a block that is free
     }
+    if (lacks_access(address, size)) return CUDA_ERROR_ILLEGAL_ADDRESS;
   }
   std::vector<fragshim::Touch> touches;
   if (!machine->device.touches(address, size, access, &touches)) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,7 @@
 // Virtual memory: addresses, physical memory, and mappings of one to the other. All of it belongs
 // to a device, not to a context.
+#include <sys/mman.h>
+
 #include "tests/driver/call.hpp"
 #include "tests/driver/context.hpp"
 
@@ -29,20 +31,45 @@ bool on_device(const CUmemAllocationProp* properties) {
 CUresult reserve(CUdeviceptr* out, size_t size, size_t alignment) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  // Addresses belong to no device; each machine has some to give, and any will do.
-  for (const auto& machine : driver().machines) {
-    Address address = 0;
-    const auto status = machine->device.reserve_aligned(size, alignment, &address);
-    if (status.ok()) *out = address;
-    if (!status.no_memory()) return result_of(status);
-  }
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  // On a real machine addresses belong to no device. Here they do, so one guesses whose memory
+  // will be mapped there: the current context's device's.
+  const Context* context = current_context();
+  Machine& machine = context != nullptr ? *context->machine : *driver().machines.front();
+  Address address = 0;
+  const CUresult verdict = result_of(machine.device.reserve_aligned(size, alignment, &address));
+  if (verdict == CUDA_SUCCESS) *out = address;
+  return verdict;
 }
 
 CUresult unreserve(CUdeviceptr address, size_t size) {
   Machine* machine = machine_at(address);
   if (machine == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return result_of(machine->device.unreserve(address, size));
+}
+
+/// Nothing can touch a new mapping before it is given access.
+CUresult map(CUdeviceptr address, size_t size, Machine& machine, Physical memory) {
+  const CUresult verdict = result_of(machine.device.map(address, size, memory));
+  if (verdict != CUDA_SUCCESS) return verdict;
+  mprotect(reinterpret_cast<void*>(address), size, PROT_NONE);
+  const Lock lock(driver().mutex);
+  driver().without_access[address] = size;
+  return CUDA_SUCCESS;
+}
+
+/// Takes the mappings that begin in a range off the list of those without access.
+void forget_access(CUdeviceptr address, size_t size) {
+  const Lock lock(driver().mutex);
+  auto& all = driver().without_access;
+  all.erase(all.lower_bound(address), all.lower_bound(address + size));
+}
+
+CUresult unmap(CUdeviceptr address, size_t size) {
+  Machine* machine = machine_at(address);
+  if (machine == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult verdict = result_of(machine->device.unmap(address, size));
+  if (verdict == CUDA_SUCCESS) forget_access(address, size);
+  return verdict;
 }
 
 CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc* access, size_t count) {
@@ -56,7 +83,18 @@ CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc* acc
     if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (machine_of(access[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   }
+  for (size_t i = 0; i < count; ++i) {
+    if (access[i].location.id != machine->ordinal) continue;
+    if (access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_NOT_SUPPORTED;
+    mprotect(reinterpret_cast<void*>(address), size, PROT_READ | PROT_WRITE);
+    forget_access(address, size);
+  }
   return CUDA_SUCCESS;
+}
+
+bool has_access(CUdeviceptr address) {
+  const Lock lock(driver().mutex);
+  return !lacks_access(address, 1);
 }
 
 CUresult get_access(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
@@ -65,7 +103,7 @@ CUresult get_access(unsigned long long* flags, const CUmemLocation* location, CU
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (!machine->device.mapped_physical(address)) return CUDA_ERROR_INVALID_VALUE;
-  *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  *flags = has_access(address) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 
@@ -129,16 +167,12 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
     // Its bytes lie in its own device's file, so its addresses must be that device's, too.
     if (machine_at(address) != machine) return CUDA_ERROR_NOT_SUPPORTED;
-    return result_of(machine->device.map(address, size, physical_of(handle)));
+    return map(address, size, *machine, physical_of(handle));
   });
 }
 
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
-  return entry("cuMemUnmap", [&] {
-    Machine* machine = machine_at(address);
-    return machine == nullptr ? CUDA_ERROR_INVALID_VALUE
-                              : result_of(machine->device.unmap(address, size));
-  });
+  return entry("cuMemUnmap", [&] { return unmap(address, size); });
 }
 
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc* access,
