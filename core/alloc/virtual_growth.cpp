@@ -8,11 +8,12 @@
 namespace fragshim {
 namespace {
 
-// Mapping costs by the chunk, hardly by the byte (facts of the driver: some 35 µs each), while a
-// chunk is the unit that can be given back. Chunks of 1/256 of what is held keep both small.
-constexpr Bytes chunks_in_all = 256;
-constexpr Bytes largest_chunk = 64 * MiB;
-constexpr Bytes small_share = 8;  // one part in so many of the addresses is for small blocks
+// Mapping costs by the chunk, hardly by the byte, and most while the device is busy: so each growth
+// is one chunk, and no smaller than this part of what is held.
+constexpr Bytes least_growth_share = 256;
+constexpr Bytes most_least_growth = 64 * MiB;
+constexpr Bytes largest_chunk = GiB;  // a chunk goes back only when all of it is free
+constexpr Bytes small_share = 8;      // one part in so many of the addresses is for small blocks
 constexpr int holes_looked_at = 64;
 
 }  // namespace
@@ -46,12 +47,13 @@ bool VirtualHeap::reserve_range(HeapLock& lock) noexcept {
   return true;
 }
 
-/// How large chunks are for now, in bytes.
-Bytes VirtualHeap::chunk_size(bool small) const noexcept {
-  const Bytes unit = device_.granularity();
-  if (small) return unit;
-  const Bytes share = std::bit_floor(store_.counters.reserved / chunks_in_all + 1);
-  return round_up(std::clamp(share, unit, std::max(unit, largest_chunk)), unit);
+/// The unit in which an arena grows for now, in bytes.
+Bytes VirtualHeap::growth_unit(bool small) const noexcept {
+  const Bytes granularity = device_.granularity();
+  if (small) return granularity;
+  const Bytes share = std::bit_floor(store_.counters.reserved / least_growth_share + 1);
+  return round_up(std::clamp(share, granularity, std::max(granularity, most_least_growth)),
+                  granularity);
 }
 
 /// Maps what is missing for the request, less than a chunk beyond it. The block is in no index.
@@ -69,7 +71,7 @@ Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   Status mapped;
   {
     Unlocked unlocked(lock);
-    mapped = map_chunks(hole->address, bytes, step, chunks);
+    mapped = map_chunks(hole->address, bytes, largest_chunk, chunks);
   }
   Arena& arena = arenas_[request.small];
   while (chunks != nullptr) {

@@ -96,7 +96,7 @@ class VirtualHeap final : public Heap {
   Site site_at(Block* hole, const Request& request) const noexcept;
   Block* claim(const Site& site, Bytes bytes) noexcept;
   void unclaim(const Site& site) noexcept;
-  Bytes chunk_size(bool small) const noexcept;
+  Bytes growth_unit(bool small) const noexcept;
   Status map_chunks(Address address, Bytes size, Bytes step, Chunk* chunks) noexcept;
   Chunk* make_chunks(std::size_t count) noexcept;
   void make_hole(Block* block) noexcept;
