@@ -56,16 +56,16 @@ Bytes VirtualHeap::growth_unit(bool small) const noexcept {
                   granularity);
 }
 
-/// Maps what is missing for the request, less than a chunk beyond it. The block is in no index.
+/// Maps what is missing for the request, less than a growth unit beyond it. The block is in no
+/// index.
 Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   const Site site = find_site(request);
   if (site.hole == nullptr || !store_.prepare(2)) return nullptr;
-  const Bytes step = chunk_size(request.small);
   // A block that will not be split must not be longer than it has to.
   const bool exact = request.tight || request.size >= config_.max_split_size;
-  const Bytes unit = exact ? device_.granularity() : step;
+  const Bytes unit = exact ? device_.granularity() : growth_unit(request.small);
   const Bytes bytes = std::min(round_up(site.missing, unit), site.hole->size);
-  Chunk* chunks = make_chunks((bytes + step - 1) / step);
+  Chunk* chunks = make_chunks((bytes + largest_chunk - 1) / largest_chunk);
   if (chunks == nullptr) return nullptr;
   Block* hole = claim(site, bytes);
   Status mapped;
