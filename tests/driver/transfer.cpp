@@ -1,6 +1,7 @@
 // Copies and fills, in the order of streams.
 #include "tests/driver/transfer.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/driver/call.hpp"
@@ -58,8 +59,7 @@ CUresult fill(Stream& stream, CUdeviceptr address, Value value, size_t count, bo
   const CUresult verdict = add_touch(stream, address, size, Access::write, &work);
   if (verdict != CUDA_SUCCESS) return verdict;
   set_body(stream, &work, [address, value, count] {
-    auto* values = reinterpret_cast<Value*>(address);
-    for (size_t i = 0; i < count; ++i) values[i] = value;
+    std::fill_n(reinterpret_cast<Value*>(address), count, Value{value});
   });
   return wait ? submit_and_wait(stream, std::move(work)) : submit(stream, std::move(work));
 }
