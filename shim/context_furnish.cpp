@@ -57,9 +57,11 @@ std::unique_ptr<Heap> synchronous_heap(ContextHeap& heap, const AllocationConfig
 std::unique_ptr<Heap> stream_ordered_heap(ContextHeap& heap, const AllocationConfig& config) {
   if (heap.cuda.granularity() == 0 || heap.gpu.default_pool.load() == nullptr) return nullptr;
   if (config.policy == PolicyKind::native) {
-    NativeOptions options;
-    options.allowed = heap.gpu.budget.limit();
-    return std::make_unique<NativeHeap>(heap.stream_ordered.limited, config, options);
+    // Its blocks belong to one stream for life: freed on another one, as PyTorch's backend frees
+    // what several streams have used, they would be handed out under that stream's work.
+    log::warning("policy",
+                 "policy:native concerns cudaMalloc; stream-ordered memory, PyTorch's tensors "
+                 "included, keeps its own policy");
   }
   return std::make_unique<VirtualHeap>(heap.stream_ordered.limited, config);
 }

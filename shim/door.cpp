@@ -21,10 +21,9 @@ void report_failure(ContextHeap& heap, HeapKind kind, Bytes size, StreamId strea
   evidence = gather_evidence(heap.door(kind).shown(), size, stream);
   const AllocationConfig& config = settings().allocation;
   evidence.rounded = policy::round_size(config, size);
-  const bool virtual_memory =
-      kind == HeapKind::stream_ordered && config.policy != PolicyKind::native;
-  evidence.segment_size =
-      virtual_memory ? evidence.rounded : policy::segment_size(config, evidence.rounded);
+  evidence.segment_size = kind == HeapKind::stream_ordered
+                              ? evidence.rounded
+                              : policy::segment_size(config, evidence.rounded);
   const Bytes limit = heap.gpu.budget.limit();
   evidence.limit = limit == unlimited ? 0 : limit;
   evidence.held = heap.gpu.budget.held();

@@ -158,7 +158,7 @@ TEST_CASE("threads at both doors of one context", "[serve]") {
       CUstream stream = nullptr;
       cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
       std::mt19937 random(seed);
-      for (int step = 0; step < 500; ++step) {
+      for (int step = 0; step < 120; ++step) {
         const std::size_t size = 512 + random() % (2 * MiB);
         CUdeviceptr block = 0;
         CUdeviceptr ordered = 0;
@@ -168,7 +168,7 @@ TEST_CASE("threads at both doors of one context", "[serve]") {
         odd += cuMemsetD8Async(ordered, 1, size, stream) != CUDA_SUCCESS;
         odd += cuMemFree(block) != CUDA_SUCCESS;
         odd += cuMemFreeAsync(ordered, stream) != CUDA_SUCCESS;
-        if (step % 50 == 0) cuStreamSynchronize(stream);
+        if (step % 10 == 0) cuStreamSynchronize(stream);
       }
       cuStreamDestroy(stream);
     });

@@ -95,9 +95,15 @@ std::size_t total_memory() {
 }
 
 std::uint64_t hazards() {
-  using Count = std::uint64_t (*)();
+  using Count = unsigned long long (*)();
   const auto count = reinterpret_cast<Count>(dlsym(RTLD_DEFAULT, "standin_hazards"));
   return count == nullptr ? 0 : count();
+}
+
+std::uint64_t driver_calls(const char* name) {
+  using Calls = unsigned long long (*)(const char*);
+  const auto calls = reinterpret_cast<Calls>(dlsym(RTLD_DEFAULT, "standin_calls"));
+  return calls == nullptr ? 0 : calls(name);
 }
 
 }  // namespace fragshim::test

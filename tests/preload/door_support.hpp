@@ -81,4 +81,7 @@ std::size_t total_memory();
 /// real driver, which does not look.
 std::uint64_t hazards();
 
+/// Calls of an entry that reached the stand-in driver so far, whoever made them.
+std::uint64_t driver_calls(const char* name);
+
 }  // namespace fragshim::test
