@@ -39,19 +39,21 @@ void BlockStore::settle(Block* block) noexcept {
     settle_held(block);
     return;
   }
-  const auto joins = [block](const Block* other) {
-    return other != nullptr && other->is_free() && other->slot == block->slot;
+  const auto joins = [this, block](const Block* other, Bytes with) {
+    return other != nullptr && other->is_free() && other->slot == block->slot &&
+           other->size + with < merge_limit;
   };
   Block* prev = block->prev;
   Block* next = block->next;
-  const bool down = joins(prev);
-  if (!down && !joins(next)) {
+  const bool down = joins(prev, block->size);
+  const bool up = joins(next, block->size + (down ? prev->size : 0));
+  if (!down && !up) {
     insert_free(block);
     return;
   }
   OrderedIndex<Block>& free = block->slot->free[block->small];
   Block* indexed = down ? prev : next;
-  if (down && joins(next)) {
+  if (down && up) {
     erase_free(next);
     absorb(block, next);
     ++counters.merges;
@@ -145,7 +147,8 @@ const char* BlockStore::wrong_with(const Block* block, const Block* prev, Addres
   if (block->prev != prev) return "the links of neighbouring blocks disagree";
   if (block->size == 0 || block->size % 512 != 0) return "a block's size is no multiple of 512";
   const bool joinable = block->is_free() || block->state == Block::State::unmapped;
-  if (joinable && prev != nullptr && prev->state == block->state && prev->slot == block->slot) {
+  if (joinable && prev != nullptr && prev->state == block->state && prev->slot == block->slot &&
+      merge_limit == unlimited) {
     return "two free neighbours were not joined";
   }
   if (block->state == Block::State::live && live_.find(block->address) != block) {

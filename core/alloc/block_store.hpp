@@ -72,6 +72,8 @@ class BlockStore {
 
   Counters counters;
   SlotTable slots;
+  /// Free neighbours are joined as long as the whole stays below this.
+  Bytes merge_limit = unlimited;
   std::uint32_t searches[2] = {};  // [small]: free blocks are stamped with it
 
  private:

@@ -50,7 +50,7 @@ bool VirtualHeap::reserve_range(HeapLock& lock) noexcept {
 /// The unit in which an arena grows for now, in bytes.
 Bytes VirtualHeap::growth_unit(bool small) const noexcept {
   const Bytes granularity = device_.granularity();
-  if (small) return granularity;
+  if (small || config_.max_split_size != AllocationConfig::no_limit) return granularity;
   const Bytes share = std::bit_floor(store_.counters.reserved / least_growth_share + 1);
   return round_up(std::clamp(share, granularity, std::max(granularity, most_least_growth)),
                   granularity);
