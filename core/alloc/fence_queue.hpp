@@ -34,6 +34,19 @@ class Unlocked {
   HeapLock& lock_;
 };
 
+/// Counts a thread in for as long as it lives; made and dropped with the heap's lock held.
+template <class Count>
+class Counted {
+ public:
+  explicit Counted(Count& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  Count& count_;
+};
+
 /// A queue of batches. Every method is called with the heap's lock held; those that take the lock
 /// drop it around the driver call they make. While they do, the batch they work on is in nobody's
 /// reach, but still counts in bytes().
@@ -52,12 +65,11 @@ class FenceQueue {
   /// Waits for the oldest closed batch, however long the device takes, and takes its blocks.
   Block* wait(Device& device, FenceBatches& pool, HeapLock& lock) noexcept;
 
-  /// Waits for all blocks freed so far: for their fences, or where none can be recorded for the
-  /// whole context. Hands them over chain by chain: settle(chain), with the lock held.
+  /// Waits for every closed batch and, where the last `close` could record no fence, for the whole
+  /// context. Hands the blocks over chain by chain: settle(chain), with the lock held.
   template <class Settle>
-  void drain(Device& device, StreamId stream, FenceBatches& pool, HeapLock& lock,
+  void drain(Device& device, bool closed, FenceBatches& pool, HeapLock& lock,
              Settle settle) noexcept {
-    const bool closed = close(device, stream, pool, lock);
     while (Block* chain = wait(device, pool, lock)) settle(chain);
     if (closed) return;
     if (Block* chain = wait_for_open(device, lock)) settle(chain);

@@ -51,7 +51,10 @@ Status NativeHeap::free(Address address, StreamId) noexcept {
     return {};
   }
   pending_.push(block);
-  if (pending_.open_count() >= batch_size) pending_.close(device_, all_streams, batches_, lock);
+  if (pending_.open_count() >= batch_size) {
+    const Counted here(at_work_);
+    pending_.close(device_, all_streams, batches_, lock);
+  }
   return {};
 }
 
@@ -95,6 +98,7 @@ Block* NativeHeap::fit(Block* block, const Request& request) noexcept {
 
 Bytes NativeHeap::trim(Bytes keep) noexcept {
   HeapLock lock(mutex_);
+  const Counted here(at_work_);
   ++store_.counters.trims;
   return release_cached(lock, keep);
 }

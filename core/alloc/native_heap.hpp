@@ -99,7 +99,7 @@ class NativeHeap final : public Heap {
   Pool<Segment> segment_pool_;
   OrderedIndex<Segment> segments_;  // by (0, address)
   FenceQueue pending_;              // fenced reuse: freed, waiting
-  int releasing_ = 0;               // threads giving segments back right now
+  int at_work_ = 0;                 // threads that may have memory in hand without the lock
 };
 
 }  // namespace fragshim

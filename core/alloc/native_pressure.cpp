@@ -17,10 +17,13 @@ constexpr Bytes free_growth = 256 * MiB;
 constexpr auto longest_wait = std::chrono::milliseconds(100);
 constexpr auto wait_step = std::chrono::microseconds(20);
 
+constexpr int most_passes = 16;  // of the last resort, while other threads keep memory moving
+
 }  // namespace
 
 /// PyTorch's order: collect garbage, grow, release oversize blocks and grow, release all and grow.
 Block* NativeHeap::obtain(Request& request, HeapLock& lock) noexcept {
+  const Counted here(at_work_);
   if (fenced()) {
     if (Block* block = reuse_pending(request, lock)) return block;
   }
@@ -33,18 +36,21 @@ Block* NativeHeap::obtain(Request& request, HeapLock& lock) noexcept {
   if (release_oversize(request, lock)) {
     if (Block* block = grow(request, lock)) return block;
   }
-  release_cached(lock, 0);
   ++store_.counters.retries;
-  if (Block* block = grow(request, lock)) return block;
-  // What other threads are giving back at this moment is not lost to this request.
-  while (releasing_ > 0) {
+  for (int pass = 1;; ++pass) {
+    const std::uint64_t frees = store_.counters.frees;
+    release_cached(lock, 0);
+    if (Block* block = grow(request, lock)) return block;
+    // What other threads have in hand or free at this moment is not lost to this request.
+    const bool quiet = at_work_ == 1 && frees == store_.counters.frees;
+    if (quiet || pass == most_passes) return nullptr;
     {
       Unlocked unlocked(lock);
       std::this_thread::yield();
     }
-    if (releasing_ == 0) return grow(request, lock);
+    wait_for_pending(lock);
+    if (Block* block = take_free(request)) return block;
   }
-  return nullptr;
 }
 
 /// Serves a request from blocks whose fence has passed by now; waits only where growing instead
@@ -102,7 +108,8 @@ bool NativeHeap::collect_pending(HeapLock& lock) noexcept {
 void NativeHeap::wait_for_pending(HeapLock& lock) noexcept {
   if (pending_.empty()) return;
   ++store_.counters.waits;
-  pending_.drain(device_, all_streams, batches_, lock,
+  const bool closed = pending_.close(device_, all_streams, batches_, lock);
+  pending_.drain(device_, closed, batches_, lock,
                  [this](Block* chain) { store_.settle_chain(chain); });
 }
 
@@ -157,25 +164,26 @@ void NativeHeap::detach(Block* block, Block** chain) noexcept {
 /// Returns detached segments to the device. One that the device refuses to take stays cached.
 Bytes NativeHeap::give_back(Block* chain, HeapLock& lock) noexcept {
   Bytes returned = 0;
-  ++releasing_;
   while (chain != nullptr) {
     Block* block = chain;
     chain = block->link;
+    // Out of the index first: another thread may get the same address while the lock is dropped.
+    Segment* segment = segments_.erase(store_.nodes(), {0, block->address});
     Status gone;
     {
       Unlocked unlocked(lock);
       gone = device_.release_segment(block->address, block->size);
     }
     if (!gone.ok()) {
+      segments_.insert(store_.nodes(), {0, block->address}, segment);
       store_.insert_free(block);
       continue;
     }
     returned += block->size;
     accounts::returned(store_.counters, block->size);
-    segment_pool_.give(segments_.erase(store_.nodes(), {0, block->address}));
+    segment_pool_.give(segment);
     store_.drop(block);
   }
-  --releasing_;
   return returned;
 }
 

@@ -17,7 +17,11 @@ VirtualHeap::VirtualHeap(Device& device, const AllocationConfig& config,
       config_(config),
       options_(options),
       idle_(store_.slots.find_or_create(no_stream)),
-      everywhere_(store_.slots.find_or_create(all_streams)) {}
+      everywhere_(store_.slots.find_or_create(all_streams)) {
+  // A block of max_split_size or more serves no smaller request: joined without a limit, all free
+  // memory would soon be one such block.
+  store_.merge_limit = config_.max_split_size;
+}
 
 Grant VirtualHeap::allocate(Bytes size, StreamId stream) noexcept {
   HeapLock lock(mutex_);
@@ -97,6 +101,7 @@ Block* VirtualHeap::fit(Block* block, const Request& request) noexcept {
 
 Bytes VirtualHeap::trim(Bytes keep) noexcept {
   HeapLock lock(mutex_);
+  const Counted here(at_work_);
   ++store_.counters.trims;
   collect_returning(lock);
   return release(keep, lock);

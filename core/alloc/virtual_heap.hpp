@@ -80,6 +80,7 @@ class VirtualHeap final : public Heap {
   // When the stream's own blocks do not serve (virtual_streams.cpp).
   Block* obtain(Request& request, HeapLock& lock) noexcept;
   bool collect_returning(HeapLock& lock) noexcept;
+  bool close_returning(StreamSlot* slot, HeapLock& lock) noexcept;
   void await_returning(HeapLock& lock) noexcept;
   void come_home(Block* chain) noexcept;
   void bury_dead_streams(HeapLock& lock) noexcept;
@@ -130,7 +131,7 @@ class VirtualHeap final : public Heap {
   std::uint32_t operations_ = 0;
   std::uint32_t searches_ = 0;
   std::uint64_t dead_streams_ = 0;
-  int releasing_ = 0;  // threads giving memory back right now
+  int at_work_ = 0;  // threads that may have memory in hand without the lock
 };
 
 }  // namespace fragshim

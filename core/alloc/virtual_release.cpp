@@ -13,7 +13,6 @@ Bytes VirtualHeap::release(Bytes keep, HeapLock& lock) noexcept {
     if (returned >= wanted) break;
     Chunk* chunks = claim_idle_chunks(arenas_[small], wanted - returned);
     if (chunks == nullptr) continue;
-    ++releasing_;
     const bool idle = wait_for_device(lock);
     while (chunks != nullptr) {
       Chunk* chunk = chunks;
@@ -25,7 +24,6 @@ Bytes VirtualHeap::release(Bytes keep, HeapLock& lock) noexcept {
         keep_chunk(chunk);
       }
     }
-    --releasing_;
   }
   return returned;
 }

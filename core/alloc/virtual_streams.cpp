@@ -1,4 +1,6 @@
 // VirtualHeap among streams: blocks that come home, streams that end, blocks taken over.
+#include <thread>
+
 #include "core/alloc/policy.hpp"
 #include "core/alloc/virtual_heap.hpp"
 
@@ -6,6 +8,7 @@ namespace fragshim {
 namespace {
 
 constexpr int most_lenders = 4;  // other streams asked for a block before the heap grows
+constexpr int most_passes = 16;  // of the last resort, while other threads keep memory moving
 
 }  // namespace
 
@@ -13,6 +16,8 @@ constexpr int most_lenders = 4;  // other streams asked for a block before the h
 /// other streams no longer use, what they will have finished with, new memory, what is on its way
 /// home, and new memory once everything idle has gone back.
 Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
+  const Counted here(at_work_);
+  const Counted use(request.slot->users);
   if (!reserve_range(lock)) return nullptr;
   if (collect_returning(lock)) {
     if (Block* block = take_own(request)) return block;
@@ -26,33 +31,45 @@ Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
     if (Block* block = take_over(request, true, lock)) return block;
   }
   if (Block* block = grow(request, lock)) return block;
-  await_returning(lock);
-  if (Block* block = take_own(request)) return block;
-  release(0, lock);
-  ++store_.counters.retries;
   request.tight = true;
-  if (Block* block = grow(request, lock)) return block;
-  return take_over(request, true, lock);
+  for (int pass = 1;; ++pass) {
+    const std::uint64_t frees = store_.counters.frees;
+    await_returning(lock);
+    if (Block* block = take_own(request)) return block;
+    release(0, lock);
+    if (pass == 1) ++store_.counters.retries;
+    if (Block* block = grow(request, lock)) return block;
+    if (Block* block = take_over(request, true, lock)) return block;
+    // What other threads have in hand or free at this moment is not lost to this request.
+    const bool quiet = at_work_ == 1 && frees == store_.counters.frees;
+    if (quiet || pass == most_passes) return nullptr;
+    Unlocked unlocked(lock);
+    std::this_thread::yield();
+  }
 }
 
 /// Takes in the blocks freed on streams other than their own whose fence has passed by now. True
 /// where there was one.
 bool VirtualHeap::collect_returning(HeapLock& lock) noexcept {
+  const Counted here(at_work_);
   bool any = false;
-  for (StreamSlot* slot = store_.slots.first(); returning_ > 0 && slot != nullptr;) {
-    if (!slot->returning.empty()) {
-      ++slot->users;  // it stays while the lock is dropped
-      const StreamId stream = slot->dead ? all_streams : slot->id;
-      slot->returning.close(device_, stream, batches_, lock);
-      while (Block* chain = slot->returning.collect(device_, batches_, lock)) {
-        come_home(chain);
-        any = true;
-      }
-      --slot->users;
+  for (StreamSlot* slot = store_.slots.first(); returning_ > 0 && slot != nullptr;
+       slot = slot->next) {
+    if (slot->returning.empty()) continue;
+    const Counted use(slot->users);  // it stays while the lock is dropped
+    close_returning(slot, lock);
+    while (Block* chain = slot->returning.collect(device_, batches_, lock)) {
+      come_home(chain);
+      any = true;
     }
-    slot = slot->next;
   }
   return any;
+}
+
+/// Puts a fence behind the blocks freed on a stream. False: there is none to be had.
+bool VirtualHeap::close_returning(StreamSlot* slot, HeapLock& lock) noexcept {
+  const Counted naming(slot->named);
+  return slot->returning.close(device_, slot->dead ? all_streams : slot->id, batches_, lock);
 }
 
 /// Takes in all blocks freed on streams other than their own, however long the device needs.
@@ -61,11 +78,10 @@ void VirtualHeap::await_returning(HeapLock& lock) noexcept {
   ++store_.counters.waits;
   for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
     if (slot->returning.empty()) continue;
-    ++slot->users;  // it stays while the lock is dropped
-    const StreamId stream = slot->dead ? all_streams : slot->id;
-    slot->returning.drain(device_, stream, batches_, lock,
+    const Counted use(slot->users);  // it stays while the lock is dropped
+    const bool closed = close_returning(slot, lock);
+    slot->returning.drain(device_, closed, batches_, lock,
                           [this](Block* chain) { come_home(chain); });
-    --slot->users;
   }
 }
 
@@ -84,7 +100,16 @@ void VirtualHeap::forget_stream(StreamId stream) noexcept {
   HeapLock lock(mutex_);
   StreamSlot* slot = store_.slots.find(stream);
   if (slot == nullptr || slot == idle_ || slot == everywhere_) return;
-  ++slot->users;
+  const Counted here(at_work_);
+  const Counted use(slot->users);
+  // From here on nobody but this thread begins to name the stream to the device.
+  store_.slots.forget(slot);
+  ++dead_streams_;
+  slot->asked = true;
+  while (slot->named > 0) {
+    Unlocked unlocked(lock);
+    std::this_thread::yield();
+  }
   slot->returning.close(device_, stream, batches_, lock);
   Fence fence;
   bool fenced;
@@ -92,15 +117,9 @@ void VirtualHeap::forget_stream(StreamId stream) noexcept {
     Unlocked unlocked(lock);
     fenced = device_.record(stream, &fence).ok();
   }
-  --slot->users;
-  if (slot->dead) {  // another thread was faster
-    if (fenced) device_.retire(fence);
-    return;
-  }
   slot->fence = fence;
   slot->fenced = fenced;
-  store_.slots.forget(slot);
-  ++dead_streams_;
+  slot->asked = false;
 }
 
 /// Hands what dead streams left to everybody once their last work is done, and drops their slots.
@@ -121,23 +140,19 @@ void VirtualHeap::bury_dead_streams(HeapLock& lock) noexcept {
 
 /// Whether a dead stream's last work is done.
 bool VirtualHeap::outlived(StreamSlot* slot, HeapLock& lock) noexcept {
+  if (slot->asked) return false;
   if (slot->fenced && !slot->fence) return true;
-  Fence fence = slot->fence;
-  slot->fence = {};
-  const bool record = !slot->fenced;
-  slot->fenced = false;  // nobody else takes it for done while the lock is dropped
-  ++slot->users;
-  bool recorded = true;
+  const Counted use(slot->users);
+  slot->asked = true;
   bool passed = false;
   {
     Unlocked unlocked(lock);
-    if (record) recorded = device_.record(all_streams, &fence).ok();
-    if (recorded) passed = device_.query(fence).ok();
-    if (passed) device_.retire(fence);
+    if (!slot->fenced) slot->fenced = device_.record(all_streams, &slot->fence).ok();
+    if (slot->fenced) passed = device_.query(slot->fence).ok();
+    if (passed) device_.retire(slot->fence);
   }
-  --slot->users;
-  slot->fenced = recorded;
-  slot->fence = recorded && !passed ? fence : Fence{};
+  if (passed) slot->fence = {};
+  slot->asked = false;
   return passed;
 }
 
@@ -164,9 +179,9 @@ Block* VirtualHeap::take_over(const Request& request, bool wait, HeapLock& lock)
     lender->tried = searches_;
     store_.erase_free(block);
     block->state = Block::State::pending;
-    ++lender->users;
+    const Counted use(lender->users);
+    const Counted naming(lender->named);
     const bool ours = order_behind(lender->id, request.slot->id, wait, lock);
-    --lender->users;
     if (ours) {
       block->slot = request.slot;
       return block;
