@@ -1,11 +1,28 @@
 // fragtool: what `fragrun` runs to check settings and to read what was recorded.
 #include <iostream>
 
+#include "config/parse_size.hpp"
 #include "core/analyze/fragtool_commands.hpp"
 
 namespace fragshim::fragtool {
 
 void complain(const std::string& what) { std::cerr << "fragrun: " << what << '\n'; }
+
+bool read_capacity(const std::string& text, Bytes* capacity) {
+  *capacity = unlimited;
+  if (text.empty()) return true;
+  const auto size = parse_size(text);
+  if (size && *size != 0) {
+    *capacity = *size;
+    return true;
+  }
+  complain("--capacity: bad value '" + text + "'; allowed: " + std::string(size_allowed));
+  return false;
+}
+
+std::string capacity_help() {
+  return "what the process may take in all: " + std::string(size_allowed);
+}
 
 namespace {
 
@@ -18,6 +35,7 @@ int run(int count, char** arguments) {
     Command run;
   };
   const Entry entries[] = {{"replay", add_replay(app)},
+                           {"tune", add_tune(app)},
                            {"report", add_report(app)},
                            {"config", add_config(app)},
                            {"check", add_check(app)}};

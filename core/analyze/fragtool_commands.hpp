@@ -3,6 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
+
+#include "core/types.hpp"
 
 namespace fragshim::fragtool {
 
@@ -13,9 +16,15 @@ inline constexpr int exit_usage = 2;   // the command line or a setting is wrong
 using Command = std::function<int()>;
 
 Command add_replay(CLI::App& app);
+Command add_tune(CLI::App& app);
 Command add_report(CLI::App& app);
 Command add_config(CLI::App& app);
 Command add_check(CLI::App& app);
+
+/// Reads the value of --capacity; empty: no limit. False with a line on stderr if it is wrong.
+bool read_capacity(const std::string& text, Bytes* capacity);
+/// What --capacity is for.
+std::string capacity_help();
 
 /// A line on stderr, under the name that people type.
 void complain(const std::string& what);

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "core/alloc/policy.hpp"
-#include "core/analyze/address_slots.hpp"
-#include "core/analyze/driver_layout.hpp"
 #include "core/analyze/make_heap.hpp"
 #include "core/device/limited.hpp"
 #include "core/device/simulated.hpp"
@@ -29,98 +27,37 @@ Bytes allowed_bytes(const ReplayOptions& options) {
   return std::min(allowed, options.config.memory_limit);
 }
 
-/// Drives one heap with one trace. Events are read and resolved in batches, so that the clock runs
-/// over calls of the allocator alone.
+/// Drives one heap with one trace. Steps come in batches, so that the clock runs over calls of the
+/// allocator alone.
 class Replayer {
  public:
   explicit Replayer(const ReplayOptions& options)
       : options_(options),
         allowed_(allowed_bytes(options)),
         budget_(allowed_),
-        limited_(placed_, budget_),
-        heap_(make_heap(limited_, options.policy, options.config, allowed_)) {
-    batch_.reserve(batch_size + 1);
-  }
+        limited_(device_, budget_),
+        heap_(make_heap(limited_, options.policy, options.config, allowed_)) {}
 
-  ReplayResult run(EventSource& source) {
-    while (read_batch(source)) {
-      blocks_.resize(slots_.bound());
+  ReplayResult run(StepSource& source) {
+    while (!stopped() && source.next(&batch_)) {
+      blocks_.resize(source.slots());
       carry_out();
-      if (options_.progress) options_.progress(result_.events);
+      if (options_.progress) options_.progress(source.counts().events);
     }
-    result_.incomplete = source.incomplete();
+    static_cast<TraceCounts&>(result_) = source.counts();
     summarize();
     return result_;
   }
 
  private:
-  static constexpr std::size_t batch_size = 4096;
-  static constexpr std::uint64_t most_classified = 1000;  // each one walks every block
-
-  /// An event whose address has been replaced by a slot.
-  struct Step {
-    Action action;
-    AddressSlots::Slot slot;
-    Bytes size;
-    StreamId stream;
-    std::uint64_t row;
-  };
-
-  bool read_batch(EventSource& source) {
-    batch_.clear();
-    Event event;
-    while (batch_.size() < batch_size && source.next(&event)) {
-      ++result_.events;
-      resolve(event);
-    }
-    return !batch_.empty();
-  }
-
-  void resolve(const Event& event) {
-    switch (event.action) {
-      case Action::allocate:
-        if (event.address != 0 && event.size != 0) resolve_allocation(event);
-        break;
-      case Action::free:
-        resolve_free(event);
-        break;
-      case Action::trim:
-        batch_.push_back({Action::trim, 0, 0, 0, result_.events});
-        break;
-      case Action::allocate_failure:
-        ++result_.recorded_failures;
-        break;
-      case Action::none:
-        break;
-    }
-  }
-
-  void resolve_allocation(const Event& event) {
-    auto slot = slots_.add(event.address);
-    if (!slot) {
-      ++result_.implied_frees;
-      resolve_free(event);
-      slot = slots_.add(event.address);
-    }
-    batch_.push_back({Action::allocate, *slot, event.size, event.stream, result_.events});
-  }
-
-  void resolve_free(const Event& event) {
-    const auto slot = slots_.remove(event.address);
-    if (slot) {
-      batch_.push_back({Action::free, *slot, 0, event.stream, result_.events});
-    } else if (event.address != 0) {
-      ++result_.unmatched_frees;
-    }
-  }
-
   void carry_out() {
     const auto start = Clock::now();
-    for (const Step& step : batch_) {
+    for (const ReplayStep& step : batch_) {
       if (step.action == Action::allocate) {
         const Grant grant = heap_->allocate(step.size, step.stream);
         blocks_[step.slot] = grant.address;
         if (!grant.status.ok()) note_failure(step);
+        if (stopped()) break;
       } else if (step.action == Action::free) {
         if (blocks_[step.slot] != 0) heap_->free(blocks_[step.slot], step.stream);
       } else {
@@ -130,16 +67,17 @@ class Replayer {
     allocator_time_ += Clock::now() - start;
   }
 
-  void note_failure(const Step& step) {
+  void note_failure(const ReplayStep& step) {
     const auto start = Clock::now();
     blocks_[step.slot] = 0;
     if (result_.first_oom_event < 0) result_.first_oom_event = static_cast<std::int64_t>(step.row);
-    if (classified_++ < most_classified) ++result_.failure_classes[std::string(name(cause(step)))];
+    if (classified_++ < options_.most_classified)
+      ++result_.failure_classes[std::string(name(cause(step)))];
     allocator_time_ -= Clock::now() - start;
   }
 
   /// The capacity is taken for the card: nobody else is on it.
-  FailureClass cause(const Step& step) const {
+  FailureClass cause(const ReplayStep& step) const {
     FailureEvidence evidence = gather_evidence(*heap_, step.size, step.stream);
     evidence.rounded = policy::round_size(options_.config, step.size);
     evidence.segment_size = policy::segment_size(options_.config, evidence.rounded);
@@ -169,16 +107,16 @@ class Replayer {
         result_.events == 0 ? 0 : ns / static_cast<double>(result_.events);
   }
 
+  bool stopped() const { return options_.stop_at_failure && result_.first_oom_event >= 0; }
+
   const ReplayOptions& options_;
   const Bytes allowed_;
   SimulatedDevice device_;
-  DriverLayoutDevice placed_{device_};
   Budget budget_;
   LimitedDevice limited_;
   std::unique_ptr<Heap> heap_;
-  AddressSlots slots_;
   std::vector<Address> blocks_;  // by slot: where this heap put the block; 0: nowhere
-  std::vector<Step> batch_;
+  std::vector<ReplayStep> batch_;
   Clock::duration allocator_time_{};
   std::uint64_t classified_ = 0;
   ReplayResult result_;
@@ -187,7 +125,13 @@ class Replayer {
 }  // namespace
 
 ReplayResult replay(EventSource& source, const ReplayOptions& options) {
-  return Replayer(options).run(source);
+  StepReader steps(source);
+  return Replayer(options).run(steps);
+}
+
+ReplayResult replay(const StoredSteps& trace, const ReplayOptions& options) {
+  StoredSteps::Reader steps(trace);
+  return Replayer(options).run(steps);
 }
 
 }  // namespace fragshim

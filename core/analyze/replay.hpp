@@ -8,6 +8,7 @@
 
 #include "config/allocation_config.hpp"
 #include "core/analyze/event_source.hpp"
+#include "core/analyze/replay_steps.hpp"
 #include "core/types.hpp"
 
 namespace fragshim {
@@ -20,11 +21,14 @@ struct ReplayOptions {
   Bytes capacity = unlimited;
   /// Called every few thousand events with their number so far.
   std::function<void(std::uint64_t)> progress;
+  /// Ends the replay at the first request that fails.
+  bool stop_at_failure = false;
+  /// So many failures get a class; each one takes a walk over every block.
+  std::uint64_t most_classified = 1000;
 };
 
 /// Sizes in bytes. The names are those of facts' metrics and of the JSON.
-struct ReplayResult {
-  std::uint64_t events = 0;
+struct ReplayResult : TraceCounts {
   Bytes requested_peak = 0;
   Bytes allocated_peak = 0;
   Bytes reserved_peak = 0;
@@ -40,15 +44,13 @@ struct ReplayResult {
   double replay_ns_per_event = 0;     // spent in the allocator
 
   std::map<std::string, std::uint64_t> failure_classes;  // of the failures that were classified
-  std::uint64_t recorded_failures = 0;  // `allocate failure` rows: not requested again
-  std::uint64_t unmatched_frees = 0;    // of addresses that were never allocated in the trace
-  std::uint64_t implied_frees = 0;      // live addresses handed out again: a free was not recorded
-  std::uint64_t incomplete = 0;         // rows cut off
 };
 
 /// Sends every event to a fresh heap on a simulated device. A request that fails leaves no block,
 /// and its free does nothing. Throws what the source throws, and std::invalid_argument for a policy
 /// that this build does not have.
 ReplayResult replay(EventSource& source, const ReplayOptions& options);
+/// The same for a trace in memory.
+ReplayResult replay(const StoredSteps& trace, const ReplayOptions& options);
 
 }  // namespace fragshim
