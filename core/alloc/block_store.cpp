@@ -96,6 +96,7 @@ void BlockStore::erase_free(Block* block) noexcept {
 }
 
 Block* BlockStore::take(FreeCursor at, Bytes size, bool split) noexcept {
+  live_.prefetch(at.key().minor);  // make_live comes for it
   Block* block = at.get();
   OrderedIndex<Block>& free = block->slot->free[block->small];
   if (split) {

@@ -5,19 +5,28 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 namespace fragshim {
 
-/// Anonymous zeroed memory straight from the system; null when there is none.
+inline constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+/// Anonymous zeroed memory straight from the system, in huge pages where it is large enough for
+/// them: with a million records the translation of addresses would cost more than the records.
+/// Null when there is none. Goes back by munmap.
 inline void* map_host_memory(std::size_t bytes) noexcept {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::size_t spare = bytes >= huge_page ? huge_page : 0;  // to align it
+  void* memory =
+      mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-#ifdef MADV_HUGEPAGE
-  constexpr std::size_t huge = std::size_t{2} << 20;
-  if (bytes >= huge) madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
-  return memory;
+  if (spare == 0) return memory;
+  auto* const start = static_cast<unsigned char*>(memory);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(start) % huge_page;
+  if (before > 0) munmap(start, before);
+  if (spare > before) munmap(start + before + bytes, spare - before);
+  madvise(start + before, bytes, MADV_HUGEPAGE);
+  return start + before;
 }
 
 /// A recycling pool of T. Not thread-safe. Addresses are stable; slabs are kept until the pool
@@ -71,7 +80,7 @@ class Pool {
     std::size_t bytes;
   };
   static constexpr std::size_t first_slab = std::size_t{64} << 10;
-  static constexpr std::size_t largest_slab = std::size_t{4} << 20;
+  static constexpr std::size_t largest_slab = std::size_t{32} << 20;
 
   bool grow() noexcept {
     const std::size_t bytes = next_slab_;
