@@ -34,3 +34,11 @@ using CUdriverProcAddressQueryResult = int;
 #define CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND 1
 #define CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT 2
 #endif
+
+// Entries that older headers do not declare.
+extern "C" {
+CUresult CUDAAPI cuGetProcAddress_v2(const char* name, void** out, int version, cuuint64_t flags,
+                                     CUdriverProcAddressQueryResult* status);
+CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long* id);
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext context, CUevent event);
+}
