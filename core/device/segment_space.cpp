@@ -46,8 +46,11 @@ std::optional<Address> SegmentSpace::take(Bytes size) {
     unindex(region->second);
   }
   std::map<Address, Bytes>& free = region->second.free;
-  const auto piece =
-      std::find_if(free.begin(), free.end(), [size](const auto& p) { return p.second >= size; });
+  auto piece = free.end();
+  for (auto at = free.begin(); at != free.end(); ++at) {
+    const bool fits = at->second >= size;
+    if (fits && (piece == free.end() || at->second < piece->second)) piece = at;
+  }
   const Address address = piece->first;
   const Bytes rest = piece->second - size;
   free.erase(piece);
