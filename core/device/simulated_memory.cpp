@@ -1,14 +1,12 @@
 #include "core/device/simulated_memory.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace fragshim {
 namespace {
 
-constexpr Bytes page_size = 2 * MiB;
+constexpr Bytes page_size = SharedPages::page_size;
 constexpr Bytes small_limit = MiB;  // up to here segments share pages
-constexpr Bytes unit = 512;
 
 constexpr Status fine{};
 constexpr Status no_room{Outcome::out_of_memory, 0};
@@ -46,24 +44,19 @@ Status SimulatedMemory::allocate_segment(Bytes size, Address* out) {
 }
 
 std::optional<Address> SimulatedMemory::allocate_small(Bytes size) {
-  const Bytes length = round_up(size, unit);
-  // Aligned so, no segment lies across two pages.
-  const Bytes alignment = std::max(unit, std::bit_ceil(size));
-  auto address = small_space_.take(length, alignment);
+  auto address = shared_pages_.take(size);
   if (!address) {
     if (options_.charge_pages && !fits(page_size)) return std::nullopt;
     Address physical = 0;
     const auto page = take_backed(page_size, &physical);
     if (!page) return std::nullopt;
     if (options_.charge_pages) used_ += page_size;
-    pages_.emplace(*page, Page{physical, 0});
-    small_space_.give(*page, page_size);
-    address = small_space_.take(length, alignment);
+    pages_.emplace(*page, physical);
+    shared_pages_.add(*page);
+    address = shared_pages_.take(size);
   }
-  const Address page_start = round_down(*address, page_size);
-  Page& page = pages_.at(page_start);
-  page.used += length;
-  segments_.emplace(*address, SegmentState{size, page.physical + (*address - page_start)});
+  const Bytes offset = *address % page_size;
+  segments_.emplace(*address, SegmentState{size, pages_.at(*address - offset) + offset});
   return address;
 }
 
@@ -86,7 +79,7 @@ Status SimulatedMemory::release_segment(Address address, Bytes size) {
   segments_.erase(found);
   if (!options_.charge_pages) used_ -= size;
   if (is_small(size)) {
-    release_small(address, round_up(size, unit));
+    release_small(address, size);
   } else {
     const Bytes length = round_up(size, page_size);
     if (options_.charge_pages) used_ -= length;
@@ -96,13 +89,9 @@ Status SimulatedMemory::release_segment(Address address, Bytes size) {
 }
 
 void SimulatedMemory::release_small(Address address, Bytes size) {
-  small_space_.give(address, size);
-  const Address start = round_down(address, page_size);
-  const auto page = pages_.find(start);
-  page->second.used -= size;
-  if (page->second.used != 0) return;
-  small_space_.take_at(start, page_size);
-  give_backed(start, page_size, page->second.physical);
+  if (!shared_pages_.give(address, size)) return;
+  const auto page = pages_.find(round_down(address, page_size));
+  give_backed(page->first, page_size, page->second);
   if (options_.charge_pages) used_ -= page_size;
   pages_.erase(page);
 }
@@ -111,7 +100,7 @@ void SimulatedMemory::release_small(Address address, Bytes size) {
 std::optional<Address> SimulatedMemory::take_backed(Bytes size, Address* physical) {
   const auto address = segment_space_.take(size);
   if (!address) return std::nullopt;
-  const auto memory = physical_space_.take(size, page_size);
+  const auto memory = physical_space_.take_tightest(size);
   if (memory && (options_.backing == nullptr || options_.backing->map(*address, size, *memory))) {
     *physical = *memory;
     return address;
@@ -153,7 +142,7 @@ Status SimulatedMemory::create(Bytes size, Physical* out) {
   if (options_.granularity == 0) return cannot;
   if (size == 0 || size % options_.granularity != 0) return invalid;
   if (!fits(size)) return no_room;
-  const auto physical = physical_space_.take(size, options_.granularity);
+  const auto physical = physical_space_.take_tightest(size);
   if (!physical) return no_room;
   used_ += size;
   out->handle = next_handle_++;

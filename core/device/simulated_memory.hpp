@@ -7,6 +7,7 @@
 
 #include "core/device/device.hpp"
 #include "core/device/segment_space.hpp"
+#include "core/device/simulated_pages.hpp"
 #include "core/device/simulated_space.hpp"
 
 namespace fragshim {
@@ -80,10 +81,6 @@ class SimulatedMemory {
     Bytes size = 0;
     Address physical = 0;
   };
-  struct Page {  // 2 MiB shared by small segments
-    Address physical = 0;
-    Bytes used = 0;
-  };
   struct PhysicalState {
     Bytes size = 0;
     Address physical = 0;
@@ -109,11 +106,11 @@ class SimulatedMemory {
   Bytes used_ = 0;
   std::uint64_t next_handle_ = 1;
   SegmentSpace segment_space_;
-  AddressSpace small_space_;  // the free parts of pages
+  SharedPages shared_pages_;
   AddressSpace reservation_space_;
   AddressSpace physical_space_;
   std::map<Address, SegmentState> segments_;
-  std::map<Address, Page> pages_;
+  std::map<Address, Address> pages_;  // shared by small segments: address → physical
   std::map<Address, Bytes> reservations_;
   std::map<std::uint64_t, PhysicalState> physicals_;
   std::map<Address, Mapping> mappings_;

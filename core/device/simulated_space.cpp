@@ -1,52 +1,41 @@
 #include "core/device/simulated_space.hpp"
 
-#include <bit>
 #include <iterator>
 
 namespace fragshim {
-namespace {
-
-std::size_t power_of(Bytes size) { return static_cast<std::size_t>(std::bit_width(size)) - 1; }
-
-}  // namespace
 
 std::optional<Address> AddressSpace::take(Bytes size, Bytes alignment) {
-  if (size == 0) return std::nullopt;
-  Address best = 0;
-  Address best_range = 0;
-  bool found = false;
-  for (std::size_t power = power_of(size); power < by_power_.size(); ++power) {
-    for (const auto& [start, length] : by_power_[power]) {
-      if (found && start > best_range) break;
+  std::optional<Address> best;
+  for (auto sized = by_size_.lower_bound(size); sized != by_size_.end(); ++sized) {
+    for (const Address start : sized->second) {
+      if (best && start > *best) break;
       const Address aligned = round_up(start, alignment);
-      if (aligned - start > length || length - (aligned - start) < size) continue;
+      if (aligned - start > sized->first - size) continue;
       best = aligned;
-      best_range = start;
-      found = true;
       break;
     }
   }
-  if (!found) return std::nullopt;
-  take_at(best, size);
+  if (size == 0 || !best) return std::nullopt;
+  take_at(*best, size);
   return best;
 }
 
+std::optional<Address> AddressSpace::take_tightest(Bytes size) {
+  const auto sized = by_size_.lower_bound(size);
+  if (size == 0 || sized == by_size_.end()) return std::nullopt;
+  const Address address = *sized->second.begin();
+  take_at(address, size);
+  return address;
+}
+
 std::optional<Address> AddressSpace::take_highest(Bytes size, Bytes spare) {
-  if (size == 0) return std::nullopt;
-  Address best = 0;
-  bool found = false;
-  for (std::size_t power = power_of(size + spare); power < by_power_.size(); ++power) {
-    for (auto at = by_power_[power].rbegin(); at != by_power_[power].rend(); ++at) {
-      const auto& [start, length] = *at;
-      if (found && start < best) break;
-      if (length < size + spare) continue;
-      best = start + length - size;
-      found = true;
-      break;
-    }
+  std::optional<Address> best;
+  for (auto sized = by_size_.lower_bound(size + spare); sized != by_size_.end(); ++sized) {
+    const Address end = *sized->second.rbegin() + sized->first;
+    if (!best || end - size > *best) best = end - size;
   }
-  if (!found) return std::nullopt;
-  take_at(best, size);
+  if (size == 0 || !best) return std::nullopt;
+  take_at(*best, size);
   return best;
 }
 
@@ -85,11 +74,13 @@ void AddressSpace::give(Address start, Bytes size) {
 void AddressSpace::insert(Address start, Bytes size) {
   if (size == 0) return;
   ranges_.emplace(start, size);
-  by_power_[power_of(size)].emplace(start, size);
+  by_size_[size].insert(start);
 }
 
 void AddressSpace::erase(std::map<Address, Bytes>::iterator range) {
-  by_power_[power_of(range->second)].erase(range->first);
+  const auto sized = by_size_.find(range->second);
+  sized->second.erase(range->first);
+  if (sized->second.empty()) by_size_.erase(sized);
   ranges_.erase(range);
 }
 

@@ -2,9 +2,9 @@
 // gives the same addresses every time.
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "core/types.hpp"
 
@@ -19,6 +19,8 @@ class AddressSpace {
   /// Takes `size` bytes at the lowest free address that is a multiple of `alignment` (a power of
   /// two). Nothing where no free range is long enough.
   std::optional<Address> take(Bytes size, Bytes alignment);
+  /// Takes the beginning of the shortest free range that is long enough; wherever it lies.
+  std::optional<Address> take_tightest(Bytes size);
   /// Takes the uppermost `size` bytes of the highest free range that has `spare` bytes more.
   std::optional<Address> take_highest(Bytes size, Bytes spare);
   /// Takes exactly [start, start + size), if all of it is free.
@@ -34,8 +36,7 @@ class AddressSpace {
   void erase(std::map<Address, Bytes>::iterator range);
 
   std::map<Address, Bytes> ranges_;
-  /// The same ranges by the power of two of their size, so that too short ones are not looked at.
-  std::array<std::map<Address, Bytes>, 64> by_power_;
+  std::map<Bytes, std::set<Address>> by_size_;  // the same ranges
 };
 
 }  // namespace fragshim

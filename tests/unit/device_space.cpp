@@ -1,6 +1,8 @@
+#include <map>
 #include <random>
 #include <vector>
 
+#include "core/device/simulated_pages.hpp"
 #include "core/device/simulated_space.hpp"
 #include "tests/catch.hpp"
 
@@ -79,4 +81,57 @@ TEST_CASE("a range is taken at an address only if it is free as a whole") {
   CHECK_FALSE(space.take_at(0, 11));
   CHECK(space.take_at(0, 10));
   CHECK(space.ranges().empty());
+}
+
+TEST_CASE("the tightest range is the shortest that is long enough") {
+  AddressSpace space;
+  space.give(0, 30);
+  space.give(100, 10);
+  space.give(200, 20);
+  space.give(300, 20);
+  CHECK(space.take_tightest(15) == Address{200});
+  CHECK(space.take_tightest(15) == Address{300});
+  CHECK(space.take_tightest(15) == Address{0});
+  CHECK_FALSE(space.take_tightest(16));
+  CHECK_FALSE(space.take_tightest(0));
+}
+
+TEST_CASE("parts of shared pages never overlap, and pages come back when all free") {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    SharedPages pages;
+    std::map<Address, Bytes> live;
+    std::set<Address> whole;
+    Address next_page = SharedPages::page_size;
+    for (int step = 0; step < 5000; ++step) {
+      if (random() % 2 == 0 || live.empty()) {
+        const Bytes size = 1 + random() % (Bytes{1} << (random() % 21));
+        auto address = pages.take(size);
+        if (!address) {
+          pages.add(next_page);
+          whole.insert(next_page);
+          next_page += 2 * SharedPages::page_size;
+          address = pages.take(size);
+        }
+        REQUIRE(address);
+        REQUIRE(whole.count(round_down(*address, SharedPages::page_size)) == 1);
+        const auto after = live.upper_bound(*address);
+        REQUIRE((after == live.end() || *address + size <= after->first));
+        REQUIRE((after == live.begin() ||
+                 std::prev(after)->first + std::prev(after)->second <= *address));
+        live.emplace(*address, size);
+      } else {
+        auto victim = live.lower_bound(random() % next_page);
+        if (victim == live.end()) victim = live.begin();
+        const auto [address, size] = *victim;
+        live.erase(victim);
+        const Address page = round_down(address, SharedPages::page_size);
+        const auto rest = live.lower_bound(page);
+        const bool empty = rest == live.end() || rest->first >= page + SharedPages::page_size;
+        REQUIRE(pages.give(address, size) == empty);
+        if (empty) whole.erase(page);
+      }
+    }
+  }
 }
