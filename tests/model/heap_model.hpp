@@ -88,7 +88,7 @@ class HeapModel {
   }
   template <class... Parts>
   void say(const Parts&... parts) const {
-    if (trace_) (std::cerr << steps_ << ' ' << ... << parts) << '\n';
+    if (trace_) ((std::cerr << steps_ << ' ') << ... << parts) << '\n';
   }
 
   const Setup setup_;
