@@ -24,6 +24,11 @@ std::string capacity_help() {
   return "what the process may take in all: " + std::string(size_allowed);
 }
 
+void add_device_option(CLI::App* command, std::optional<int>* device) {
+  command->add_option("--device", *device,
+                      "whose events of a snapshot are taken (default: the busiest GPU's)");
+}
+
 namespace {
 
 int run(int count, char** arguments) {

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "core/types.hpp"
@@ -25,6 +26,8 @@ Command add_check(CLI::App& app);
 bool read_capacity(const std::string& text, Bytes* capacity);
 /// What --capacity is for.
 std::string capacity_help();
+/// Adds --device: whose events of a snapshot are wanted.
+void add_device_option(CLI::App* command, std::optional<int>* device);
 
 /// A line on stderr, under the name that people type.
 void complain(const std::string& what);

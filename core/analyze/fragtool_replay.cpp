@@ -1,5 +1,6 @@
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Arguments {
   std::string conf;
   std::string policy;
   std::string capacity;
+  std::optional<int> device;
   bool json = false;
 };
 
@@ -37,11 +39,18 @@ bool read_options(const Arguments& arguments, ReplayOptions* options) {
   return read_capacity(arguments.capacity, &options->capacity) && conf.problems.empty();
 }
 
-ReplayedTrace replay_file(const std::string& path, const std::string& conf, ReplayOptions options) {
+ReplayedTrace replay_file(const std::string& path, const Arguments& arguments,
+                          ReplayOptions options) {
   Progress progress(path, "events");
   options.progress = std::ref(progress);
-  const auto source = open_events(path);
-  return {path, conf, options.policy, options.capacity, replay(*source, options)};
+  const auto source = open_events(path, {arguments.device});
+  ReplayResult result = replay(*source, options);
+  return {path,
+          arguments.conf,
+          options.policy,
+          options.capacity,
+          std::move(result),
+          source->recorded_state()};
 }
 
 int run(const Arguments& arguments) {
@@ -51,7 +60,7 @@ int run(const Arguments& arguments) {
   int status = 0;
   for (const std::string& path : arguments.traces) {
     try {
-      replayed.push_back(replay_file(path, arguments.conf, options));
+      replayed.push_back(replay_file(path, arguments, options));
       if (arguments.json) std::cout << replay_json(replayed.back()) << std::endl;
     } catch (const InputError& error) {
       complain(error.what());
@@ -68,7 +77,7 @@ Command add_replay(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
       app.add_subcommand("replay", "What an allocator would have done with recorded traces");
-  command->add_option("TRACE", arguments->traces, "CSV logs or binary traces, plain or packed")
+  command->add_option("TRACE", arguments->traces, "CSV logs, PyTorch snapshots or binary traces")
       ->required();
   command->add_flag("--json", arguments->json, "one JSON object a trace, in place of the table");
   command
@@ -77,6 +86,7 @@ Command add_replay(CLI::App& app) {
       ->check(CLI::IsMember({"native", "stitch"}));
   command->add_option("--conf", arguments->conf, "allocator settings, in PyTorch's grammar");
   command->add_option("--capacity", arguments->capacity, capacity_help());
+  add_device_option(command, &arguments->device);
   return [arguments] { return run(*arguments); };
 }
 

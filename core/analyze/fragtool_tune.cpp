@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +18,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> traces;
   std::string capacity;
+  std::optional<int> device;
   bool json = false;
 };
 
@@ -24,7 +27,7 @@ int run(const Arguments& arguments) {
   if (!read_capacity(arguments.capacity, &options.capacity)) return exit_usage;
   std::vector<TuneTrace> traces;
   for (const std::string& path : arguments.traces) {
-    traces.push_back({path, StoredSteps(*open_events(path))});
+    traces.push_back({path, StoredSteps(*open_events(path, {arguments.device}))});
     if (traces.back().steps.requested_peak() != 0) continue;
     throw InputError(path + ": nothing is allocated in it");
   }
@@ -53,6 +56,7 @@ Command add_tune(CLI::App& app) {
       ->required();
   command->add_option("--capacity", arguments->capacity, capacity_help());
   command->add_flag("--json", arguments->json, "as one JSON object, with every setting tried");
+  add_device_option(command, &arguments->device);
   return [arguments] { return run(*arguments); };
 }
 

@@ -4,6 +4,7 @@
 #include "core/analyze/csv_reader.hpp"
 #include "core/analyze/event_source.hpp"
 #include "core/analyze/input_error.hpp"
+#include "core/analyze/snapshot_events.hpp"
 #include "core/analyze/trace_reader.hpp"
 
 namespace fragshim {
@@ -24,19 +25,18 @@ bool is_text(std::string_view head) {
 
 }  // namespace
 
-std::unique_ptr<EventSource> open_events(const std::string& path) {
-  return open_events(ByteStream::open(path));
+std::unique_ptr<EventSource> open_events(const std::string& path, const SourceOptions& options) {
+  return open_events(ByteStream::open(path), options);
 }
 
-std::unique_ptr<EventSource> open_events(ByteStream input) {
+std::unique_ptr<EventSource> open_events(ByteStream input, const SourceOptions& options) {
   const std::string_view head = input.peek(sizeof(TraceHeader)).substr(0, sizeof(TraceHeader));
   if (is_trace(head)) return std::make_unique<TraceReader>(std::move(input));
-  if (is_pickle(head)) {
-    throw InputError(input.name() +
-                     ": a PyTorch memory snapshot; this version reads CSV logs and binary traces");
-  }
+  if (is_pickle(head)) return std::make_unique<SnapshotEvents>(std::move(input), options.device);
   if (!is_text(head)) {
-    throw InputError(input.name() + ": neither a CSV log nor a binary trace of fragshim");
+    throw InputError(
+        input.name() +
+        ": neither a CSV log, a PyTorch memory snapshot nor a binary trace of fragshim");
   }
   return std::make_unique<CsvReader>(std::move(input));
 }

@@ -25,6 +25,19 @@ void add_note(std::string* notes, const std::string& trace, std::uint64_t count,
   if (count != 0) *notes += trace + ": " + std::to_string(count) + " " + what + "\n";
 }
 
+std::string recorded_note(const ReplayedTrace& replayed) {
+  if (!replayed.recorded) return "";
+  const RecordedState& state = *replayed.recorded;
+  std::string out = replayed.trace + ": the recording says that " + size_text(state.reserved) +
+                    " were reserved at its end (here " + size_text(replayed.result.reserved_end) +
+                    ")";
+  if (!state.conf.empty()) out += " under " + state.conf;
+  out += "\n";
+  if (state.alive_before == 0) return out;
+  return out + replayed.trace + ": " + std::to_string(state.alive_before) +
+         " blocks are older than the recording: what was cached beside them is not known\n";
+}
+
 std::string notes(const ReplayedTrace& replayed) {
   const ReplayResult& r = replayed.result;
   std::string out;
@@ -39,14 +52,14 @@ std::string notes(const ReplayedTrace& replayed) {
   add_note(&out, replayed.trace, r.unmatched_frees, "frees of addresses never allocated, ignored");
   add_note(&out, replayed.trace, r.implied_frees, "frees missing before an address came again");
   add_note(&out, replayed.trace, r.incomplete, "incomplete rows, left out");
-  return out;
+  return out + recorded_note(replayed);
 }
 
 }  // namespace
 
 std::string replay_json(const ReplayedTrace& replayed) {
   const ReplayResult& r = replayed.result;
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"trace", replayed.trace},
       {"policy", policy_text(replayed.policy)},
       {"conf", replayed.conf},
@@ -71,6 +84,11 @@ std::string replay_json(const ReplayedTrace& replayed) {
       {"implied_frees", r.implied_frees},
       {"incomplete", r.incomplete},
   };
+  if (replayed.recorded) {
+    json["recorded"] = {{"reserved_end", replayed.recorded->reserved},
+                        {"conf", replayed.recorded->conf},
+                        {"alive_before", replayed.recorded->alive_before}};
+  }
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -1,6 +1,7 @@
 // A replay's result as the contract's JSON object, and as a table.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct ReplayedTrace {
   PolicyKind policy = PolicyKind::native;
   Bytes capacity = unlimited;
   ReplayResult result;
+  std::optional<RecordedState> recorded = {};  // what the recording itself says
 };
 
 /// One line, without its end. `capacity` is 0 where there is no limit.
