@@ -50,6 +50,7 @@ std::unique_ptr<Heap> synchronous_heap(ContextHeap& heap, const AllocationConfig
   NativeOptions options;
   options.reuse = NativeOptions::Reuse::fenced;
   options.allowed = heap.gpu.budget.limit();
+  options.fence_spare = 64 * MiB;
   return std::make_unique<NativeHeap>(heap.synchronous.limited, segments, options);
 }
 

@@ -22,6 +22,9 @@ struct NativeOptions {
   Reuse reuse = Reuse::in_order;
   /// What the process may reserve, in bytes; `unlimited` switches garbage collection off as well.
   Bytes allowed = unlimited;
+  /// Fenced reuse: so many freed bytes may wait before a fence is asked for them. The heap grows by
+  /// as much at most, and several frees share a fence, which costs more than all the rest.
+  Bytes fence_spare = 0;
   /// Addresses of one expandable segment, in bytes; PyTorch takes 1 1/8 of the card.
   Bytes expandable_span = 162 * GiB;
 };

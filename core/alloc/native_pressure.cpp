@@ -56,6 +56,7 @@ Block* NativeHeap::obtain(Request& request, HeapLock& lock) noexcept {
 /// Serves a request from blocks whose fence has passed by now; waits only where growing instead
 /// would let freed memory pile up.
 Block* NativeHeap::reuse_pending(Request& request, HeapLock& lock) noexcept {
+  if (pending_.bytes() + request.segment_size <= options_.fence_spare) return nullptr;
   if (pending_.empty()) return nullptr;
   if (collect_pending(lock)) {
     if (Block* block = take_free(request)) return block;

@@ -9,9 +9,10 @@ namespace fragshim {
 namespace {
 
 // Mapping costs by the chunk, hardly by the byte, and most while the device is busy: so each growth
-// is one chunk, and no smaller than this part of what is held.
-constexpr Bytes least_growth_share = 256;
-constexpr Bytes most_least_growth = 64 * MiB;
+// is one chunk, and no smaller than this part of the most that was ever held. The peak, since a
+// program that empties the cache will soon fill it again.
+constexpr Bytes least_growth_share[2] = {32, 128};            // [small]
+constexpr Bytes most_least_growth[2] = {64 * MiB, 16 * MiB};  // [small]
 constexpr Bytes largest_chunk = GiB;  // a chunk goes back only when all of it is free
 constexpr Bytes small_share = 8;      // one part in so many of the addresses is for small blocks
 constexpr int holes_looked_at = 64;
@@ -50,10 +51,10 @@ bool VirtualHeap::reserve_range(HeapLock& lock) noexcept {
 /// The unit in which an arena grows for now, in bytes.
 Bytes VirtualHeap::growth_unit(bool small) const noexcept {
   const Bytes granularity = device_.granularity();
-  if (small || config_.max_split_size != AllocationConfig::no_limit) return granularity;
-  const Bytes share = std::bit_floor(store_.counters.reserved / least_growth_share + 1);
-  return round_up(std::clamp(share, granularity, std::max(granularity, most_least_growth)),
-                  granularity);
+  if (config_.max_split_size != AllocationConfig::no_limit) return granularity;
+  const Bytes share = std::bit_floor(store_.counters.reserved_peak / least_growth_share[small] + 1);
+  const Bytes most = std::max(granularity, most_least_growth[small]);
+  return round_up(std::clamp(share, granularity, most), granularity);
 }
 
 /// Maps what is missing for the request, less than a growth unit beyond it. The block is in no

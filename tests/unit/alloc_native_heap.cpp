@@ -199,3 +199,20 @@ TEST_CASE("native: expandable segments are unmapped only when nothing runs on th
   CHECK(it.device.used() == 0);
   it.check();
 }
+
+TEST_CASE("with memory to spare several frees share a fence") {
+  SimulatedDevice device;
+  NativeOptions options;
+  options.reuse = NativeOptions::Reuse::fenced;
+  options.fence_spare = 64 * MiB;
+  NativeHeap heap(device, {}, options);
+  const auto pairs = [&](int count) {
+    for (int i = 0; i < count; ++i) heap.free(heap.allocate(20 * MiB, 0).address, 0);
+  };
+  pairs(10);
+  CHECK(heap.counters().reserved == 60 * MiB);  // three blocks take turns
+  const std::uint64_t before = device.calls(Call::record);
+  pairs(30);
+  CHECK(device.calls(Call::record) - before == 10);
+  CHECK(heap.counters().reserved == 60 * MiB);
+}
