@@ -39,11 +39,9 @@ int run(int count, char** arguments) {
     const char* name;
     Command run;
   };
-  const Entry entries[] = {{"replay", add_replay(app)},
-                           {"tune", add_tune(app)},
-                           {"report", add_report(app)},
-                           {"config", add_config(app)},
-                           {"check", add_check(app)}};
+  const Entry entries[] = {{"replay", add_replay(app)},   {"tune", add_tune(app)},
+                           {"convert", add_convert(app)}, {"report", add_report(app)},
+                           {"config", add_config(app)},   {"check", add_check(app)}};
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

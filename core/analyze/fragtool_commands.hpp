@@ -18,6 +18,7 @@ using Command = std::function<int()>;
 
 Command add_replay(CLI::App& app);
 Command add_tune(CLI::App& app);
+Command add_convert(CLI::App& app);
 Command add_report(CLI::App& app);
 Command add_config(CLI::App& app);
 Command add_check(CLI::App& app);

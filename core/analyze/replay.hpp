@@ -2,30 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 
-#include "config/allocation_config.hpp"
 #include "core/analyze/event_source.hpp"
+#include "core/analyze/replay_heap.hpp"
 #include "core/analyze/replay_steps.hpp"
 #include "core/types.hpp"
 
 namespace fragshim {
-
-struct ReplayOptions {
-  PolicyKind policy = PolicyKind::native;
-  AllocationConfig config;
-  /// What the process may take in all; per_process_memory_fraction and memory_limit_mb of the
-  /// configuration make it less. `unlimited`: no limit.
-  Bytes capacity = unlimited;
-  /// Called every few thousand events with their number so far.
-  std::function<void(std::uint64_t)> progress;
-  /// Ends the replay at the first request that fails.
-  bool stop_at_failure = false;
-  /// So many failures get a class; each one takes a walk over every block.
-  std::uint64_t most_classified = 1000;
-};
 
 /// Sizes in bytes. The names are those of facts' metrics and of the JSON.
 struct ReplayResult : TraceCounts {
