@@ -28,7 +28,7 @@ ModelSegments segments_of(const Heap& heap) {
   return segments;
 }
 
-std::uint64_t run_model(EventSource& source, ReplayHeap* heap, const ModelVisitor& visit) {
+TraceCounts run_model(EventSource& source, ReplayHeap* heap, const ModelVisitor& visit) {
   StepReader reader(source);
   std::vector<ReplayStep> steps;
   Event event;
@@ -38,7 +38,7 @@ std::uint64_t run_model(EventSource& source, ReplayHeap* heap, const ModelVisito
     heap->prepare(reader.slots());
     for (const ReplayStep& step : steps) visit(event, step, heap->apply(step));
   }
-  return reader.counts().events;
+  return reader.counts();
 }
 
 }  // namespace fragshim

@@ -27,7 +27,7 @@ ModelSegments segments_of(const Heap& heap);
 using ModelVisitor =
     std::function<void(const Event& event, const ReplayStep& step, Address address)>;
 
-/// Sends a whole trace through `heap`. Returns the events read.
-std::uint64_t run_model(EventSource& source, ReplayHeap* heap, const ModelVisitor& visit);
+/// Sends a whole trace through `heap`. Returns what it held.
+TraceCounts run_model(EventSource& source, ReplayHeap* heap, const ModelVisitor& visit);
 
 }  // namespace fragshim

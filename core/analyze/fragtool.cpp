@@ -1,33 +1,11 @@
 // fragtool: what `fragrun` runs to check settings and to read what was recorded.
 #include <iostream>
 
-#include "config/parse_size.hpp"
 #include "core/analyze/fragtool_commands.hpp"
 
 namespace fragshim::fragtool {
 
 void complain(const std::string& what) { std::cerr << "fragrun: " << what << '\n'; }
-
-bool read_capacity(const std::string& text, Bytes* capacity) {
-  *capacity = unlimited;
-  if (text.empty()) return true;
-  const auto size = parse_size(text);
-  if (size && *size != 0) {
-    *capacity = *size;
-    return true;
-  }
-  complain("--capacity: bad value '" + text + "'; allowed: " + std::string(size_allowed));
-  return false;
-}
-
-std::string capacity_help() {
-  return "what the process may take in all: " + std::string(size_allowed);
-}
-
-void add_device_option(CLI::App* command, std::optional<int>* device) {
-  command->add_option("--device", *device,
-                      "whose events of a snapshot are taken (default: the busiest GPU's)");
-}
 
 namespace {
 

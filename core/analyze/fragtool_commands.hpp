@@ -3,10 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <optional>
 #include <string>
-
-#include "core/types.hpp"
 
 namespace fragshim::fragtool {
 
@@ -22,13 +19,6 @@ Command add_convert(CLI::App& app);
 Command add_report(CLI::App& app);
 Command add_config(CLI::App& app);
 Command add_check(CLI::App& app);
-
-/// Reads the value of --capacity; empty: no limit. False with a line on stderr if it is wrong.
-bool read_capacity(const std::string& text, Bytes* capacity);
-/// What --capacity is for.
-std::string capacity_help();
-/// Adds --device: whose events of a snapshot are wanted.
-void add_device_option(CLI::App* command, std::optional<int>* device);
 
 /// A line on stderr, under the name that people type.
 void complain(const std::string& what);

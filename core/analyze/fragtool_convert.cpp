@@ -8,6 +8,7 @@
 
 #include "core/analyze/convert.hpp"
 #include "core/analyze/fragtool_commands.hpp"
+#include "core/analyze/fragtool_options.hpp"
 
 namespace fragshim::fragtool {
 

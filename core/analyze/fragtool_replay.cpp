@@ -1,11 +1,10 @@
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "config/conf_string.hpp"
 #include "core/analyze/fragtool_commands.hpp"
+#include "core/analyze/fragtool_options.hpp"
 #include "core/analyze/fragtool_progress.hpp"
 #include "core/analyze/input_error.hpp"
 #include "core/analyze/replay_output.hpp"
@@ -16,37 +15,18 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> traces;
-  std::string conf;
-  std::string policy;
-  std::string capacity;
-  std::optional<int> device;
+  ReplayArguments replay;
   bool json = false;
 };
-
-/// The policy: the flag's, else the conf string's, else PyTorch's.
-PolicyKind chosen_policy(const Arguments& arguments, const AllocationConfig& config) {
-  if (arguments.policy == "stitch") return PolicyKind::stitch;
-  if (arguments.policy.empty() && config.policy != PolicyKind::automatic) return config.policy;
-  return PolicyKind::native;
-}
-
-/// False with a line on stderr for every value that is wrong.
-bool read_options(const Arguments& arguments, ReplayOptions* options) {
-  const ConfString conf = parse_conf(arguments.conf, "--conf");
-  for (const Problem& problem : conf.problems) std::cerr << problem.line() << '\n';
-  options->config = conf.allocation;
-  options->policy = chosen_policy(arguments, conf.allocation);
-  return read_capacity(arguments.capacity, &options->capacity) && conf.problems.empty();
-}
 
 ReplayedTrace replay_file(const std::string& path, const Arguments& arguments,
                           ReplayOptions options) {
   Progress progress(path, "events");
   options.progress = std::ref(progress);
-  const auto source = open_events(path, {arguments.device});
+  const auto source = open_events(path, {arguments.replay.device});
   ReplayResult result = replay(*source, options);
   return {path,
-          arguments.conf,
+          arguments.replay.conf,
           options.policy,
           options.capacity,
           std::move(result),
@@ -55,7 +35,7 @@ ReplayedTrace replay_file(const std::string& path, const Arguments& arguments,
 
 int run(const Arguments& arguments) {
   ReplayOptions options;
-  if (!read_options(arguments, &options)) return exit_usage;
+  if (!read_options(arguments.replay, &options)) return exit_usage;
   std::vector<ReplayedTrace> replayed;
   int status = 0;
   for (const std::string& path : arguments.traces) {
@@ -80,13 +60,7 @@ Command add_replay(CLI::App& app) {
   command->add_option("TRACE", arguments->traces, "CSV logs, PyTorch snapshots or binary traces")
       ->required();
   command->add_flag("--json", arguments->json, "one JSON object a trace, in place of the table");
-  command
-      ->add_option("--policy", arguments->policy,
-                   "native: PyTorch's allocator (default); stitch: fragshim's")
-      ->check(CLI::IsMember({"native", "stitch"}));
-  command->add_option("--conf", arguments->conf, "allocator settings, in PyTorch's grammar");
-  command->add_option("--capacity", arguments->capacity, capacity_help());
-  add_device_option(command, &arguments->device);
+  add_replay_options(command, &arguments->replay);
   return [arguments] { return run(*arguments); };
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/analyze/fragtool_commands.hpp"
+#include "core/analyze/fragtool_options.hpp"
 #include "core/analyze/fragtool_progress.hpp"
 #include "core/analyze/input_error.hpp"
 #include "core/analyze/tune_output.hpp"
@@ -54,7 +55,7 @@ Command add_tune(CLI::App& app) {
       app.add_subcommand("tune", "The best settings for recorded traces, found by replaying them");
   command->add_option("TRACE", arguments->traces, "traces of one or several runs or ranks")
       ->required();
-  command->add_option("--capacity", arguments->capacity, capacity_help());
+  add_capacity_option(command, &arguments->capacity);
   command->add_flag("--json", arguments->json, "as one JSON object, with every setting tried");
   add_device_option(command, &arguments->device);
   return [arguments] { return run(*arguments); };

@@ -17,12 +17,12 @@ class PerfettoWriter {
   std::uint64_t run(EventSource& source) {
     out_ << R"({"displayTimeUnit":"ms","traceEvents":[)";
     write(R"({"name":"process_name","ph":"M","pid":1,"args":{"name":"GPU memory"}})");
-    const std::uint64_t events = run_model(
+    const TraceCounts counts = run_model(
         source, &heap_, [this](const Event& event, const ReplayStep& step, Address address) {
           write_step(event, step, address);
         });
     out_ << "\n]}\n";
-    return events;
+    return counts.events;
   }
 
  private:

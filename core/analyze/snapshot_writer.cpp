@@ -21,7 +21,7 @@ class SnapshotWriter {
     pickle_.text("device_traces");
     pickle_.begin_list();
     pickle_.begin_list();
-    const std::uint64_t events = run_model(
+    const TraceCounts counts = run_model(
         source_, &heap_, [this](const Event& event, const ReplayStep& step, Address address) {
           write_step(event, step, address);
         });
@@ -31,7 +31,7 @@ class SnapshotWriter {
     write_settings();
     pickle_.end_dict();
     pickle_.finish();
-    return events;
+    return counts.events;
   }
 
  private:

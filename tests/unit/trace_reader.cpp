@@ -84,7 +84,7 @@ TEST_CASE("traces of another format are refused with both numbers") {
 }
 
 TEST_CASE("what is no trace at all is told so") {
-  CHECK(contains(error_of(std::string("\x80\x04\x95stuff", 8)), "snapshot"));
+  CHECK(contains(error_of(std::string("\x80\x04\x95stuff", 8)), "t: at byte 3: cut off"));
   CHECK(contains(error_of(std::string("\x7f"
                                       "ELF\0\0\0",
                                       7)),
