@@ -11,9 +11,9 @@ namespace {
 /// queued; this is what it took with 30 ms of it.
 constexpr double retry_us = 30'640;
 
-/// Costs that differ by less than this share and sum are alike.
+/// Costs that differ by less than this share and sum are alike: the sum is half a retry.
 constexpr double alike_share = 0.1;
-constexpr double alike_us = 1000;
+constexpr double alike_us = retry_us / 2;
 
 using Rows = std::vector<const TuneRow*>;
 

@@ -29,14 +29,15 @@ Texts pairs(const Texts& left, const Texts& right) {
   return out;
 }
 
-/// Powers of two, and the ladder of folklore: a sixth of the memory, 512 more and less.
+/// Powers of two, the mildest first, and the ladder of folklore: a sixth of the memory, 512 more
+/// and less.
 Texts split_limits(Bytes capacity) {
   std::vector<Bytes> limits = {20, 32, 64, 128, 256, 512, 1024, 2048};
   const Bytes sixth = capacity / 6 / MiB;
   for (const Bytes rung : {sixth, sixth + 512, sixth > 512 ? sixth - 512 : 0}) {
     if (rung >= 20) limits.push_back(rung);
   }
-  std::sort(limits.begin(), limits.end());
+  std::sort(limits.rbegin(), limits.rend());
   limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
   Texts out;
   for (const Bytes limit : limits) out.push_back(std::to_string(limit));
@@ -47,12 +48,12 @@ void append(Texts* to, const Texts& more) { to->insert(to->end(), more.begin(), 
 
 Texts pytorch_confs(Bytes capacity, bool limited) {
   const Texts splits = split_limits(capacity);
-  const Texts some_splits = each("max_split_size_mb", {"64", "128", "256", "512", "1024"});
-  const Texts large_splits = each("max_split_size_mb", {"256", "512", "1024"});
+  const Texts some_splits = each("max_split_size_mb", {"1024", "512", "256", "128", "64"});
+  const Texts large_splits = each("max_split_size_mb", {"1024", "512", "256"});
   const Texts slacks = each("max_non_split_rounding_mb", {"64", "256", "1024"});
-  const Texts divisions = each("roundup_power2_divisions", {"2", "4", "8"});
-  const Texts thresholds = each("garbage_collection_threshold", {"0.6", "0.7", "0.8", "0.9"});
-  const Texts large = each("large_segment_size_mb", {"12", "32", "64", "128", "256"});
+  const Texts divisions = each("roundup_power2_divisions", {"8", "4", "2"});
+  const Texts thresholds = each("garbage_collection_threshold", {"0.9", "0.8", "0.7", "0.6"});
+  const Texts large = each("large_segment_size_mb", {"32", "64", "12", "128", "256"});
   const Texts some_large = each("large_segment_size_mb", {"64", "128"});
   const Texts expandable = {"expandable_segments:True"};
   Texts out = {""};
@@ -68,7 +69,7 @@ Texts pytorch_confs(Bytes capacity, bool limited) {
   append(&out, pairs(large_splits, some_large));
   append(&out, pairs(divisions, some_large));
   if (!limited) return out;
-  const Texts two_thresholds = each("garbage_collection_threshold", {"0.6", "0.8"});
+  const Texts two_thresholds = each("garbage_collection_threshold", {"0.8", "0.6"});
   append(&out, pairs(two_thresholds, some_splits));
   append(&out, pairs(two_thresholds, divisions));
   append(&out, pairs(two_thresholds, some_large));
@@ -77,8 +78,8 @@ Texts pytorch_confs(Bytes capacity, bool limited) {
 
 Texts fragshim_confs() {
   Texts out = {""};
-  append(&out, each("roundup_power2_divisions", {"2", "4", "8"}));
-  append(&out, each("max_split_size_mb", {"128", "512", "2048"}));
+  append(&out, each("roundup_power2_divisions", {"8", "4", "2"}));
+  append(&out, each("max_split_size_mb", {"2048", "512", "128"}));
   return out;
 }
 

@@ -20,9 +20,9 @@ struct TuneSetting {
   PolicyKind policy = PolicyKind::native;
 };
 
-/// All settings to try, for each allocator from the simple to the complicated, its default first.
-/// `capacity` is what the process may take: split limits are tried around a sixth of it, as people
-/// do. `limited`: it is a real limit, so that garbage collection can act.
+/// All settings to try, of each allocator from the simple and mild to the complicated, its default
+/// first. `capacity` is what the process may take: split limits are tried around a sixth of it, as
+/// people do. `limited`: it is a real limit, so that garbage collection can act.
 std::vector<TuneSetting> tune_settings(Bytes capacity, bool limited);
 
 }  // namespace fragshim
