@@ -68,30 +68,34 @@ Block* FenceQueue::finish(Device& device, FenceBatch* batch, FenceBatches& pool)
   return blocks;
 }
 
-Block* FenceQueue::collect(Device& device, FenceBatches& pool, HeapLock& lock) noexcept {
+/// Takes the oldest closed batch if ask(its fence), a driver call, says ok.
+template <class Ask>
+Block* FenceQueue::take_oldest(Device& device, FenceBatches& pool, HeapLock& lock,
+                               Ask ask) noexcept {
   if (oldest_ == nullptr) return nullptr;
   FenceBatch* batch = pop();
-  Status passed;
+  Status answer;
   {
     Unlocked unlocked(lock);
-    passed = device.query(batch->fence);
+    answer = ask(batch->fence);
   }
-  if (passed.ok()) return finish(device, batch, pool);
+  if (answer.ok()) return finish(device, batch, pool);
   put_back(batch);
   return nullptr;
 }
 
+Block* FenceQueue::collect(Device& device, FenceBatches& pool, HeapLock& lock) noexcept {
+  return take_oldest(device, pool, lock, [&](Fence fence) { return device.query(fence); });
+}
+
 Block* FenceQueue::wait(Device& device, FenceBatches& pool, HeapLock& lock) noexcept {
-  if (oldest_ == nullptr) return nullptr;
-  FenceBatch* batch = pop();
-  Status passed;
-  {
-    Unlocked unlocked(lock);
-    passed = device.wait(batch->fence);
-  }
-  if (passed.ok()) return finish(device, batch, pool);
-  put_back(batch);
-  return nullptr;
+  return take_oldest(device, pool, lock, [&](Fence fence) { return device.wait(fence); });
+}
+
+Block* FenceQueue::order(Device& device, StreamId stream, FenceBatches& pool,
+                         HeapLock& lock) noexcept {
+  return take_oldest(device, pool, lock,
+                     [&](Fence fence) { return device.stream_wait(stream, fence); });
 }
 
 Block* FenceQueue::wait_for_open(Device& device, HeapLock& lock) noexcept {

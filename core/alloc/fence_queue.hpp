@@ -65,6 +65,10 @@ class FenceQueue {
   /// Waits for the oldest closed batch, however long the device takes, and takes its blocks.
   Block* wait(Device& device, FenceBatches& pool, HeapLock& lock) noexcept;
 
+  /// Makes `stream` wait on the device for the oldest closed batch, and takes its blocks: they are
+  /// good for that stream.
+  Block* order(Device& device, StreamId stream, FenceBatches& pool, HeapLock& lock) noexcept;
+
   /// Waits for every closed batch and, where the last `close` could record no fence, for the whole
   /// context. Hands the blocks over chain by chain: settle(chain), with the lock held.
   template <class Settle>
@@ -98,6 +102,8 @@ class FenceQueue {
   /// awaited.
   Block* wait_for_open(Device& device, HeapLock& lock) noexcept;
   void reopen(const FenceBatch& batch) noexcept;
+  template <class Ask>
+  Block* take_oldest(Device& device, FenceBatches& pool, HeapLock& lock, Ask ask) noexcept;
   FenceBatch* pop() noexcept;
   void put_back(FenceBatch* batch) noexcept;
   Block* finish(Device& device, FenceBatch* batch, FenceBatches& pool) noexcept;

@@ -1,10 +1,9 @@
 // NativeHeap when no cached block fits: take back what has been freed, grow, release, try again.
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "core/alloc/accounts.hpp"
 #include "core/alloc/native_heap.hpp"
+#include "core/alloc/patience.hpp"
 #include "core/alloc/policy.hpp"
 
 namespace fragshim {
@@ -15,9 +14,9 @@ namespace {
 // real cudaFree would have, but not for long: the device may itself wait for this thread.
 constexpr Bytes free_growth = 256 * MiB;
 constexpr auto longest_wait = std::chrono::milliseconds(100);
-constexpr auto wait_step = std::chrono::microseconds(20);
 
-constexpr int most_passes = 16;  // of the last resort, while other threads keep memory moving
+// How long a request without any other resort hopes for what other threads have in hand.
+constexpr auto last_resort = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -37,17 +36,13 @@ Block* NativeHeap::obtain(Request& request, HeapLock& lock) noexcept {
     if (Block* block = grow(request, lock)) return block;
   }
   ++store_.counters.retries;
-  for (int pass = 1;; ++pass) {
+  for (Patience others(last_resort);;) {
     const std::uint64_t frees = store_.counters.frees;
     release_cached(lock, 0);
     if (Block* block = grow(request, lock)) return block;
     // What other threads have in hand or free at this moment is not lost to this request.
     const bool quiet = at_work_ == 1 && frees == store_.counters.frees;
-    if (quiet || pass == most_passes) return nullptr;
-    {
-      Unlocked unlocked(lock);
-      std::this_thread::yield();
-    }
+    if (quiet || !others.rest(lock)) return nullptr;
     wait_for_pending(lock);
     if (Block* block = take_free(request)) return block;
   }
@@ -69,17 +64,12 @@ Block* NativeHeap::reuse_pending(Request& request, HeapLock& lock) noexcept {
     wait_for_pending(lock);
     return take_free(request);
   }
-  const auto give_up = std::chrono::steady_clock::now() + longest_wait;
-  while (piles_up()) {
-    {
-      Unlocked unlocked(lock);
-      std::this_thread::sleep_for(wait_step);
-    }
+  Patience device(longest_wait);
+  while (piles_up() && device.rest(lock)) {
     if (collect_pending(lock)) {
       ++store_.counters.waits;
       if (Block* block = take_free(request)) return block;
     }
-    if (std::chrono::steady_clock::now() > give_up) break;
   }
   return nullptr;
 }

@@ -82,7 +82,8 @@ class VirtualHeap final : public Heap {
   bool collect_returning(HeapLock& lock) noexcept;
   bool close_returning(StreamSlot* slot, HeapLock& lock) noexcept;
   void await_returning(HeapLock& lock) noexcept;
-  void come_home(Block* chain) noexcept;
+  Block* claim_returning(const Request& request, HeapLock& lock) noexcept;
+  void come_home(Block* chain, StreamSlot* taker = nullptr) noexcept;
   void bury_dead_streams(HeapLock& lock) noexcept;
   bool outlived(StreamSlot* slot, HeapLock& lock) noexcept;
   void make_idle(StreamSlot* slot) noexcept;

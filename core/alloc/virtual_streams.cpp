@@ -1,6 +1,7 @@
 // VirtualHeap among streams: blocks that come home, streams that end, blocks taken over.
 #include <thread>
 
+#include "core/alloc/patience.hpp"
 #include "core/alloc/policy.hpp"
 #include "core/alloc/virtual_heap.hpp"
 
@@ -8,13 +9,14 @@ namespace fragshim {
 namespace {
 
 constexpr int most_lenders = 4;  // other streams asked for a block before the heap grows
-constexpr int most_passes = 16;  // of the last resort, while other threads keep memory moving
+// How long a request without any other resort hopes for what other threads have in hand.
+constexpr auto last_resort = std::chrono::milliseconds(20);
 
 }  // namespace
 
 /// Every resort in turn, the cheapest first: what has come home, what a dead stream left, what
-/// other streams no longer use, what they will have finished with, new memory, what is on its way
-/// home, and new memory once everything idle has gone back.
+/// other streams no longer use, what they will have finished with (freed there or on its way home),
+/// new memory, and new memory once the host has waited and everything idle has gone back.
 Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
   const Counted here(at_work_);
   const Counted use(request.slot->users);
@@ -28,23 +30,22 @@ Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
   }
   if (Block* block = take_over(request, false, lock)) return block;
   if (!request.small) {
+    if (Block* block = claim_returning(request, lock)) return block;
     if (Block* block = take_over(request, true, lock)) return block;
   }
   if (Block* block = grow(request, lock)) return block;
   request.tight = true;
-  for (int pass = 1;; ++pass) {
+  ++store_.counters.retries;
+  for (Patience others(last_resort);;) {
     const std::uint64_t frees = store_.counters.frees;
     await_returning(lock);
     if (Block* block = take_own(request)) return block;
     release(0, lock);
-    if (pass == 1) ++store_.counters.retries;
     if (Block* block = grow(request, lock)) return block;
     if (Block* block = take_over(request, true, lock)) return block;
     // What other threads have in hand or free at this moment is not lost to this request.
     const bool quiet = at_work_ == 1 && frees == store_.counters.frees;
-    if (quiet || pass == most_passes) return nullptr;
-    Unlocked unlocked(lock);
-    std::this_thread::yield();
+    if (quiet || !others.rest(lock)) return nullptr;
   }
 }
 
@@ -85,12 +86,30 @@ void VirtualHeap::await_returning(HeapLock& lock) noexcept {
   }
 }
 
-void VirtualHeap::come_home(Block* chain) noexcept {
+/// Makes the request's stream wait on the device for what was freed on other streams, batch by
+/// batch until one serves. What it waited for is its own from then on.
+Block* VirtualHeap::claim_returning(const Request& request, HeapLock& lock) noexcept {
+  for (StreamSlot* slot = store_.slots.first(); returning_ >= request.size && slot != nullptr;
+       slot = slot->next) {
+    if (slot->returning.empty()) continue;
+    const Counted use(slot->users);  // it stays while the lock is dropped
+    close_returning(slot, lock);
+    while (Block* chain = slot->returning.order(device_, request.slot->id, batches_, lock)) {
+      come_home(chain, request.slot);
+      if (Block* block = take_own(request)) return block;
+    }
+  }
+  return nullptr;
+}
+
+/// Settles blocks whose fence has passed where they belong, or at the stream that took them over.
+void VirtualHeap::come_home(Block* chain, StreamSlot* taker) noexcept {
   while (chain != nullptr) {
     Block* block = chain;
     chain = block->link;
     returning_ -= block->size;
     --block->slot->users;
+    if (taker != nullptr) block->slot = taker;
     if (block->slot->dead) block->slot = idle_;
     store_.settle(block);
   }
@@ -148,10 +167,18 @@ bool VirtualHeap::outlived(StreamSlot* slot, HeapLock& lock) noexcept {
   {
     Unlocked unlocked(lock);
     if (!slot->fenced) slot->fenced = device_.record(all_streams, &slot->fence).ok();
-    if (slot->fenced) passed = device_.query(slot->fence).ok();
-    if (passed) device_.retire(slot->fence);
+    if (slot->fenced) {
+      passed = device_.query(slot->fence).ok();
+      if (passed) device_.retire(slot->fence);
+    } else {
+      // Its own fence failed, and the driver has none over all streams: wait once.
+      passed = device_.synchronize().ok();
+    }
   }
-  if (passed) slot->fence = {};
+  if (passed) {
+    slot->fence = {};
+    slot->fenced = true;
+  }
   slot->asked = false;
   return passed;
 }

@@ -141,10 +141,33 @@ TEST_CASE("stream-ordered: a block freed on another stream comes home behind tha
   it.device.submit(2, block, 8 * MiB);
   it.free(block, 2);
   CHECK(it.heap.usage().pending == 8 * MiB);
-  const Address other = it.take(8 * MiB, 1);
+  SECTION("when the stream has passed it") {
+    it.device.complete(2);
+    CHECK(it.take(8 * MiB, 1) == block);
+  }
+  SECTION("at once, by waiting on the device, where a large request would grow the heap") {
+    const Address again = it.take(8 * MiB, 1);
+    CHECK(again == block);
+    it.device.submit(1, again, 8 * MiB);  // behind stream 2's work, or a hazard
+  }
+  CHECK(it.heap.usage().pending == 0);
+  CHECK(it.heap.counters().waits == 0);
+  it.check();
+}
+
+TEST_CASE("stream-ordered: a small request grows rather than wait for another stream") {
+  Virtual it;
+  const Address block = it.take(2 * KiB, 1);
+  const Address rest = it.take(1 * MiB, 1);
+  it.device.order().order_after(2, it.device.order().record(1));
+  it.device.submit(2, block, 2 * KiB);
+  it.free(block, 2);
+  it.free(rest, 1);
+  const Address other = it.take(2 * KiB, 1);
   CHECK(other != block);
+  CHECK(it.heap.usage().pending == 2 * KiB);
   it.device.complete(2);
-  CHECK(it.take(8 * MiB, 1) == block);
+  it.heap.trim(unlimited);
   CHECK(it.heap.usage().pending == 0);
   it.check();
 }
@@ -155,11 +178,17 @@ TEST_CASE("stream-ordered: blocks on their way home are awaited before a request
   it.device.order().order_after(2, it.device.order().record(1));
   it.device.submit(2, block, 16 * MiB);
   it.free(block, 2);
-  SECTION("with a fence") {}
-  SECTION("without one") { it.device.fail_every(Call::record, 1, {Outcome::unsupported}); }
+  std::uint64_t waits = 1;
+  SECTION("on the device, with a fence") { waits = 0; }
+  SECTION("by the host, where the device cannot") {
+    it.device.fail_every(Call::stream_wait, 1, {Outcome::failed});
+  }
+  SECTION("by the host, without a fence") {
+    it.device.fail_every(Call::record, 1, {Outcome::unsupported});
+  }
   CHECK(it.take(16 * MiB, 1) == block);
   CHECK(it.heap.counters().ooms == 0);
-  CHECK(it.heap.counters().waits == 1);
+  CHECK(it.heap.counters().waits == waits);
   it.check();
 }
 
