@@ -61,6 +61,15 @@ TEST_CASE("a replay reserves what the snapshot states") {
   CHECK(replay_snapshot("expandable", conf).reserved_peak == 40 * MiB);
 }
 
+// Made by PyTorch 2.11 on an H200, which stated these bytes by torch.cuda.memory_reserved as well.
+TEST_CASE("real snapshots: the replay reserves what PyTorch reserved") {
+  CHECK(stated("torch_2.11_native") == 488'636'416);
+  CHECK(replay_snapshot("torch_2.11_native").reserved_end == 488'636'416);
+  CHECK(stated("torch_2.11_expandable") == 517'996'544);
+  const auto expandable = replay_snapshot("torch_2.11_expandable", "expandable_segments:True");
+  CHECK(expandable.reserved_end == 517'996'544);
+}
+
 TEST_CASE("blocks older than the recording come first") {
   const auto events = events_of("wrapped");
   REQUIRE(events.size() == 6);
