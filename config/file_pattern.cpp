@@ -18,7 +18,7 @@ void append_without_slashes(std::string& out, std::string text) {
 }
 
 // Puts in what the % that `rest` begins with stands for; returns how many characters that was, 0
-// where it is no placeholder.
+// where it is none of the patterns.
 std::size_t expand_one(std::string& out, std::string_view rest, const Environment& environment) {
   if (rest.size() < 2) return 0;
   switch (rest[1]) {
