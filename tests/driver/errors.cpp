@@ -56,8 +56,9 @@ constexpr Description descriptions[] = {
 
 CUresult look_up(CUresult error, const char* Description::*what, const char** out) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const int code = error;  // programs ask for any number, not only for what the enum names
   const auto found = std::find_if(std::begin(descriptions), std::end(descriptions),
-                                  [error](const Description& d) { return d.code == error; });
+                                  [code](const Description& d) { return d.code == code; });
   *out = found == std::end(descriptions) ? nullptr : (*found).*what;
   return *out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
