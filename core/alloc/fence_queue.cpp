@@ -1,5 +1,7 @@
 #include "core/alloc/fence_queue.hpp"
 
+#include <algorithm>
+
 namespace fragshim {
 
 void FenceQueue::push(Block* block) noexcept {
@@ -7,6 +9,7 @@ void FenceQueue::push(Block* block) noexcept {
   (open_.last != nullptr ? open_.last->link : open_.first) = block;
   open_.last = block;
   open_.bytes += block->size;
+  open_.largest = std::max(open_.largest, block->size);
   ++open_.count;
   bytes_ += block->size;
 }
@@ -39,6 +42,7 @@ void FenceQueue::reopen(const FenceBatch& batch) noexcept {
   if (open_.last == nullptr) open_.last = batch.last;
   open_.first = batch.first;
   open_.bytes += batch.bytes;
+  open_.largest = std::max(open_.largest, batch.largest);
   open_.count += batch.count;
 }
 
@@ -109,6 +113,14 @@ Block* FenceQueue::wait_for_open(Device& device, HeapLock& lock) noexcept {
   }
   bytes_ -= batch.bytes;
   return batch.first;
+}
+
+bool FenceQueue::may_hold(Bytes size) const noexcept {
+  if (open_.largest >= size) return true;
+  for (const FenceBatch* batch = oldest_; batch != nullptr; batch = batch->next) {
+    if (batch->largest >= size) return true;
+  }
+  return false;
 }
 
 }  // namespace fragshim

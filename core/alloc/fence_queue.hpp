@@ -13,6 +13,7 @@ struct FenceBatch {
   Block* first = nullptr;
   Block* last = nullptr;
   Bytes bytes = 0;
+  Bytes largest = 0;
   std::uint64_t count = 0;
   Fence fence;
   FenceBatch* next = nullptr;
@@ -81,6 +82,8 @@ class FenceQueue {
   Bytes bytes() const noexcept { return bytes_; }
   std::uint64_t open_count() const noexcept { return open_.count; }
   bool empty() const noexcept { return bytes_ == 0; }
+  /// True where some waiting block has at least `size` bytes.
+  bool may_hold(Bytes size) const noexcept;
   /// Blocks in reach of this queue now, for walks.
   template <class Visit>
   void for_each(Visit visit) const {
