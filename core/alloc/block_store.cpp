@@ -75,9 +75,24 @@ void BlockStore::settle_held(Block* block) noexcept {
   if (prev != nullptr && prev->is_free()) absorb(prev, block);
 }
 
+/// Among a million blocks the neighbours of a random one are in no cache: brings them nearer.
+static void prefetch_neighbours(const Block* block) noexcept {
+  __builtin_prefetch(block->prev, 1);
+  __builtin_prefetch(block->next, 1);
+}
+
 void BlockStore::settle_chain(Block* chain) noexcept {
+  constexpr int distance = 4;  // blocks ahead: as long as a line from memory takes
+  Block* ahead = chain;
+  for (int i = 0; i < distance && ahead != nullptr; ++i, ahead = ahead->link) {
+    prefetch_neighbours(ahead);
+  }
   while (chain != nullptr) {
     Block* next = chain->link;
+    if (ahead != nullptr) {
+      prefetch_neighbours(ahead);
+      ahead = ahead->link;
+    }
     settle(chain);
     chain = next;
   }

@@ -27,12 +27,15 @@ class Worker:
         os.set_blocking(self.process.stdout.fileno(), False)
         self.buffer = b""
 
-    def ask(self, request, timeout):
-        """Sends a request and waits for its answer."""
+    def send(self, request):
         try:
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
         except OSError as error:
             raise WorkerFailed(self.story("is gone")) from error
+
+    def ask(self, request, timeout):
+        """Sends a request and waits for its answer."""
+        self.send(request)
         return self.answer(timeout)
 
     def answer(self, timeout):
@@ -72,3 +75,17 @@ class Worker:
         with open(self.error_path, encoding="utf-8", errors="replace") as error:
             lines = error.read().strip().splitlines()
         return f"{what}: {lines[-1][:160] if lines else 'it said nothing'}"
+
+
+def take_turns(workers, request, timeout):
+    """One run of the script by each worker (variant → worker): they prepare side by side, and their steps
+    run in turn. Gives variant → answer."""
+    for worker in workers.values():
+        worker.send(request)
+    for worker in workers.values():
+        if "begins" not in worker.answer(timeout):
+            raise WorkerFailed(worker.story("never looked at the clock"))
+    answers = {}
+    for variant, worker in workers.items():
+        answers[variant] = worker.ask("go", timeout)
+    return answers

@@ -2,9 +2,11 @@
 
 usage: worker.py SCRIPT MODULE...     imports the modules first, then answers requests
 Each line of stdin is a JSON list of the script's arguments; each answer is a line "@@ {…}" with what the
-script printed, the seconds its steps took, its losses and PyTorch's own statistics in bytes. The request
-null empties the cache and gives the statistics alone. With the argument "--losses" in front, the value of
-every loss is taken at its backward(), which makes the steps wait for the GPU.
+script printed, the seconds its steps took, its losses and PyTorch's own statistics in bytes. Before it,
+when the script first looks at the clock because its steps begin, comes a line "@@ {"begins": true}", and
+the script goes on when another line has come: so building models costs no turn. The request null empties
+the cache and gives the statistics alone. With the argument "--losses" in front, the value of every loss is
+taken at its backward(), which makes the steps wait for the GPU.
 """
 import contextlib
 import gc
@@ -30,6 +32,8 @@ losses = []
 def watched_time():
     if not first_look and sys._getframe(1).f_code.co_filename == script:
         torch.cuda.synchronize()
+        say({"begins": True})
+        sys.stdin.readline()
         first_look.append(real_time())
     return real_time()
 
@@ -67,18 +71,22 @@ def clean_up():
     torch.cuda.empty_cache()
 
 
+def say(what):
+    print("@@", json.dumps(what), file=answers, flush=True)
+
+
 def main():
     time.time = watched_time
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever else prints does not get between the answers
-    print("@@ {}", file=answers, flush=True)
-    for line in sys.stdin:
+    say({})
+    while line := sys.stdin.readline():
         arguments = json.loads(line)
         answer = {} if arguments is None else run_script(arguments)
         clean_up()
         if arguments is None:
             answer["torch"] = statistics()
-        print("@@", json.dumps(answer), file=answers, flush=True)
+        say(answer)
 
 
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # whatever else prints does not get between the answers
 main()

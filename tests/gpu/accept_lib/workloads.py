@@ -3,10 +3,11 @@ import dataclasses
 import os
 import re
 import statistics
+import time
 
 from .joblog import JobLog
 from .processes import plain_environment
-from .turns import Worker, WorkerFailed
+from .turns import Worker, WorkerFailed, take_turns
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "workloads")
 TIMED_RUNS = 3
@@ -92,17 +93,16 @@ def compare_statistics(table, name, stats, log):
     table.add(f"{name}: torch.cuda statistics and the log", measured, "the same", not wrong)
 
 
-def take_turns(shim, table, load):
-    native, shimmed = load.workers["native"], load.workers["shim"]
-    whole = {variant: worker.ask(["--losses", *load.whole], load.run_limit) for variant, worker in load.workers.items()}
+def measure(shim, table, load):
+    whole = take_turns(load.workers, ["--losses", *load.whole], load.run_limit)
     compare_losses(table, load.name, whole["native"]["losses"], whole["shim"]["losses"])
     compare_memory(table, load, whole["shim"])
-    rates = {"native": [], "shim": []}
+    rates = {variant: [] for variant in load.workers}
     for _ in range(TIMED_RUNS):
-        rates["native"].append(rate(native.ask(load.timed, load.run_limit)))
-        rates["shim"].append(rate(shimmed.ask(load.timed, load.run_limit)))
+        for variant, answer in take_turns(load.workers, load.timed, load.run_limit).items():
+            rates[variant].append(rate(answer))
     compare_speed(table, load.name, rates)
-    stats = shimmed.ask(None, 30)["torch"]
+    stats = load.workers["shim"].ask(None, 30)["torch"]
     for variant, worker in load.workers.items():
         status = worker.finish()
         if status != 0:
@@ -119,7 +119,9 @@ def run_part(shim, table, names=None):
             try:
                 for worker in load.workers.values():
                     worker.answer(90)  # ready: imported
-                take_turns(shim, table, load)
+                begin = time.monotonic()
+                measure(shim, table, load)
+                print(f"      {load.name}: {time.monotonic() - begin:.0f} s", flush=True)
             except WorkerFailed as error:
                 table.fail(load.name, str(error))
             for worker in load.workers.values():

@@ -1,0 +1,94 @@
+"""Record, tune, believe: a workload is recorded under the shim, `tune` finds the setting for PyTorch's own
+allocator at a cap, and PyTorch must then complete under that cap, reserving what was predicted."""
+import json
+import os
+import sys
+
+from .processes import plain_environment, run
+from .workloads import SCRIPTS
+
+CAPPED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "capped.py")
+CASES = {"train_tiny": ("train_lm.py", "tiny", "40"), "moe": ("loads.py", "moe", "60", "40"),
+         "detect": ("loads.py", "detect", "60", "40")}
+ROOM = 1.1         # times the peak of what is asked for: the cap that is tuned for first
+PREDICTED = 0.01   # of the reserved peak
+
+
+def record(shim, name):
+    """The trace of a run under the shim."""
+    trace = os.path.join(shim.out, name + ".fstrace")
+    script, *arguments = CASES[name]
+    env = shim.environment("tuned_" + name, FRAGSHIM_TRACE=trace, FRAGSHIM_QUIET="1")
+    finished = run([sys.executable, os.path.join(SCRIPTS, script), *arguments], env, 120)
+    if not finished.ok:
+        raise RuntimeError(finished.story())
+    return trace
+
+
+def tune(shim, trace, capacity):
+    """tune's answer, and what it foretells of PyTorch's default."""
+    tool = os.path.join(shim.build, "bin", "fragtool")
+    finished = run([tool, "tune", "--json", "--capacity", str(capacity), trace], plain_environment(), 120)
+    if not finished.ok:
+        raise RuntimeError(finished.story())
+    answer = json.loads(finished.output)
+    default = [row for row in answer["settings"] if row["allocator"] == "pytorch" and not row["conf"]][0]
+    return answer["pytorch"]["best"], default
+
+
+def requested_peak(shim, trace):
+    finished = run([os.path.join(shim.build, "bin", "fragtool"), "replay", "--json", trace], plain_environment(), 120)
+    return json.loads(finished.output)["allocated_peak"]
+
+
+def natively(name, conf, capacity):
+    """PyTorch's own allocator under that setting and cap: its statistics."""
+    script, *arguments = CASES[name]
+    env = plain_environment(PYTORCH_CUDA_ALLOC_CONF=conf) if conf else plain_environment()
+    command = [sys.executable, CAPPED, str(capacity), os.path.join(SCRIPTS, script), *arguments]
+    finished = run(command, env, 120)
+    lines = [line for line in finished.output.splitlines() if line.startswith("CAPPED ")]
+    if not finished.ok or not lines:
+        raise RuntimeError(finished.story())
+    return json.loads(lines[0].removeprefix("CAPPED "))
+
+
+def compare(table, name, what, foretold, capacity):
+    """One run of PyTorch against what the replay foretold of it."""
+    stats = natively(name, foretold["conf"], capacity)
+    item = f"{name} at {capacity / 2**30:.2f} GiB, {what} ({foretold['conf'] or 'default'})"
+    if foretold["ooms"]:
+        table.add(f"{item}: out of memory, as foretold", f"{stats['ooms']} times", ">= 1", stats["ooms"] >= 1)
+        return
+    table.add(f"{item}: completes", f"{stats['ooms']} failures, {stats['retries']} retries",
+              f"0 failures ({foretold['retries']} retries foretold)", stats["ooms"] == 0)
+    off = stats["reserved_peak"] / foretold["reserved_peak"] - 1
+    table.add(f"{item}: reserved peak {stats['reserved_peak'] / 2**30:.3f} GiB against the foretold", f"{off:+.2%}",
+              f"within {PREDICTED:.0%}", abs(off) <= PREDICTED)
+
+
+def check(shim, table, name):
+    try:
+        foretell(shim, table, name)
+    except RuntimeError as error:
+        table.fail(f"{name} tuned", error)
+
+
+def foretell(shim, table, name):
+    trace = record(shim, name)
+    capacity = int(requested_peak(shim, trace) * ROOM) >> 20 << 20
+    best, default = tune(shim, trace, capacity)
+    compare(table, name, "recommended", best, capacity)
+    compare(table, name, "default", default, capacity)
+    if default["ooms"]:
+        return
+    # The default fits there: a cap between what the two need tells them apart.
+    lower = (best["needed"] + default["needed"]) // 2 >> 20 << 20
+    best, default = tune(shim, trace, lower)
+    compare(table, name, "recommended", best, lower)
+    compare(table, name, "default", default, lower)
+
+
+def steps(shim, table):
+    """One function a case; they may run side by side."""
+    return [lambda name=name: check(shim, table, name) for name in CASES]
