@@ -38,6 +38,8 @@ def tune(shim, trace, capacity):
 
 def requested_peak(shim, trace):
     finished = run([os.path.join(shim.build, "bin", "fragtool"), "replay", "--json", trace], plain_environment(), 120)
+    if not finished.ok:
+        raise RuntimeError(finished.story())
     return json.loads(finished.output)["allocated_peak"]
 
 

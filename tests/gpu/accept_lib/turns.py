@@ -77,15 +77,13 @@ class Worker:
         return f"{what}: {lines[-1][:160] if lines else 'it said nothing'}"
 
 
-def take_turns(workers, request, timeout):
+def take_turns(workers, request, timeout, backwards=False):
     """One run of the script by each worker (variant → worker): they prepare side by side, and their steps
-    run in turn. Gives variant → answer."""
+    run in turn, the last one's first if `backwards`. Gives variant → answer."""
     for worker in workers.values():
         worker.send(request)
     for worker in workers.values():
         if "begins" not in worker.answer(timeout):
             raise WorkerFailed(worker.story("never looked at the clock"))
-    answers = {}
-    for variant, worker in workers.items():
-        answers[variant] = worker.ask("go", timeout)
-    return answers
+    order = list(workers)[::-1 if backwards else 1]
+    return {variant: workers[variant].ask("go", timeout) for variant in order}

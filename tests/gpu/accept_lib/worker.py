@@ -6,7 +6,8 @@ script printed, the seconds its steps took, its losses and PyTorch's own statist
 when the script first looks at the clock because its steps begin, comes a line "@@ {"begins": true}", and
 the script goes on when another line has come: so building models costs no turn. The request null empties
 the cache and gives the statistics alone. With the argument "--losses" in front, the value of every loss is
-taken at its backward(), which makes the steps wait for the GPU.
+taken at its backward(), which makes the steps wait for the GPU. Large tensors in host memory, new models
+that is, get their random numbers from a short repeated pattern, in a tenth of the time.
 """
 import contextlib
 import gc
@@ -71,12 +72,38 @@ def clean_up():
     torch.cuda.empty_cache()
 
 
+def quick(real, mean_and_scale):
+    """Stands in for Tensor.normal_ or uniform_ (real): fills large host tensors from a pattern. The two
+    arguments of the call give mean_and_scale of a standard pattern."""
+    pattern = real(torch.empty(1 << 16))
+
+    def fill(self, *args, **kwargs):
+        rows = self.numel() // pattern.numel()
+        if rows < 2 or self.is_cuda or not self.is_contiguous() or kwargs.get("generator") is not None:
+            return real(self, *args, **kwargs)
+        mean, scale = mean_and_scale(*args, **{key: kwargs[key] for key in kwargs if key != "generator"})
+        flat, row = self.view(-1), (pattern * scale + mean).to(self.dtype)
+        flat[:rows * row.numel()].view(rows, -1).copy_(row.expand(rows, -1))
+        rest = flat[rows * row.numel():]
+        rest.copy_(row[:rest.numel()])
+        return self
+
+    return fill
+
+
+def make_quick():
+    torch.Tensor.normal_ = quick(torch.Tensor.normal_, lambda mean=0.0, std=1.0: (mean, std))
+    torch.Tensor.uniform_ = quick(torch.Tensor.uniform_, lambda low=0.0, high=1.0, **same: (
+        same.get("from", low), same.get("to", high) - same.get("from", low)))
+
+
 def say(what):
     print("@@", json.dumps(what), file=answers, flush=True)
 
 
 def main():
     time.time = watched_time
+    make_quick()
     say({})
     while line := sys.stdin.readline():
         arguments = json.loads(line)
