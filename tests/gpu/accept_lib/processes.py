@@ -66,6 +66,14 @@ def end(process):
         pass
 
 
+running = set()  # what run() waits for, in whichever thread
+
+
+def end_running():
+    for process in list(running):
+        end(process)
+
+
 def run(command, env, timeout, cwd=None):
     """Runs a command to its end or its time limit. Never raises for what the program does."""
     begin = time.monotonic()
@@ -74,6 +82,7 @@ def run(command, env, timeout, cwd=None):
                                    stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
     except OSError as error:
         return Finished(127, "", str(error), 0)
+    running.add(process)
     try:
         output, error = process.communicate(timeout=timeout)
         status = process.returncode
@@ -81,6 +90,11 @@ def run(command, env, timeout, cwd=None):
         end(process)
         output, error = process.communicate()
         status = None
+    except BaseException:  # the user interrupts: it would outlive this program, in its own session
+        end(process)
+        raise
+    finally:
+        running.discard(process)
     return Finished(status, output, error, time.monotonic() - begin)
 
 

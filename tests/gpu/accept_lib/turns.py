@@ -1,4 +1,5 @@
-"""Worker processes that take turns: all start at once, one works at a time."""
+"""Worker processes that take turns: all start at once and build their models side by side; then their steps
+are done window by window, one worker at a time."""
 import json
 import os
 import selectors
@@ -9,6 +10,7 @@ import time
 from .processes import end
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
+EXIT_LIMIT = 30  # seconds
 
 
 class WorkerFailed(Exception):
@@ -18,7 +20,8 @@ class WorkerFailed(Exception):
 class Worker:
     """One worker.py on one script. Every wait has a limit."""
 
-    def __init__(self, script, modules, env, error_path):
+    def __init__(self, name, script, modules, env, error_path):
+        self.name = name
         self.error_path = error_path
         with open(error_path, "w", encoding="utf-8") as error:
             self.process = subprocess.Popen([sys.executable, WORKER, script, *modules], env=env, bufsize=0,
@@ -33,10 +36,18 @@ class Worker:
         except OSError as error:
             raise WorkerFailed(self.story("is gone")) from error
 
-    def ask(self, request, timeout):
-        """Sends a request and waits for its answer."""
+    def ask(self, request, wanted, timeout):
+        """Sends a request and waits for an answer that has `wanted` in it."""
         self.send(request)
-        return self.answer(timeout)
+        return self.expect(wanted, timeout)
+
+    def expect(self, wanted, timeout):
+        answer = self.answer(timeout)
+        if "error" in answer:
+            raise WorkerFailed(f"{self.name} failed: {answer['error'][:200]}")
+        if wanted not in answer:
+            raise WorkerFailed(self.story(f"said {sorted(answer)} instead of {wanted!r}"))
+        return answer
 
     def answer(self, timeout):
         deadline = time.monotonic() + timeout
@@ -48,42 +59,59 @@ class Worker:
     def read_some(self, deadline):
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
-            left = deadline - time.monotonic()
-            if left <= 0 or not selector.select(left):
+            # What has come already is read even where another worker has used up the time.
+            if not selector.select(max(deadline - time.monotonic(), 0)):
                 self.kill()
                 raise WorkerFailed(self.story("timed out"))
         data = self.process.stdout.read()
         if not data:
-            self.process.wait()
-            raise WorkerFailed(self.story(f"ended with status {self.process.returncode}"))
+            raise WorkerFailed(self.story(f"ended with status {self.status()}"))
         self.buffer += data
 
-    def finish(self, timeout=30):
-        """Lets the worker end as a program does; its log is complete then."""
+    def close(self):
+        """Tells the worker to end as a program does."""
         try:
             self.process.stdin.close()
-            self.process.wait(timeout)
-        except (OSError, subprocess.TimeoutExpired):
+        except OSError:
+            pass  # it has ended already
+
+    def status(self):
+        """Its exit status, once it has ended; its log is complete then."""
+        try:
+            return self.process.wait(EXIT_LIMIT)
+        except subprocess.TimeoutExpired:
             self.kill()
         return self.process.returncode
 
     def kill(self):
+        if self.process.poll() is not None:
+            return
         end(self.process)
-        self.process.wait()
+        try:
+            self.process.wait(EXIT_LIMIT)
+        except subprocess.TimeoutExpired:
+            pass  # it hangs in the driver: nothing more can be done to it
 
     def story(self, what):
         with open(self.error_path, encoding="utf-8", errors="replace") as error:
             lines = error.read().strip().splitlines()
-        return f"{what}: {lines[-1][:160] if lines else 'it said nothing'}"
+        return f"{self.name} {what}: {lines[-1][:160] if lines else 'it said nothing'}"
 
 
-def take_turns(workers, request, timeout, backwards=False):
-    """One run of the script by each worker (variant → worker): they prepare side by side, and their steps
-    run in turn, the last one's first if `backwards`. Gives variant → answer."""
-    for worker in workers.values():
-        worker.send(request)
-    for worker in workers.values():
-        if "begins" not in worker.answer(timeout):
-            raise WorkerFailed(worker.story("never looked at the clock"))
+def in_turn(workers, wanted, timeout, backwards=False):
+    """Lets one worker (variant → worker) after the other go on until it stops and says `wanted`, the last one
+    first if `backwards`. Gives variant → answer."""
     order = list(workers)[::-1 if backwards else 1]
-    return {variant: workers[variant].ask("go", timeout) for variant in order}
+    return {variant: workers[variant].ask("go", wanted, timeout) for variant in order}
+
+
+def take_turns(workers, windows, timeout):
+    """The steps of workers whose models are built. Gives variant → steps per second of each window, and
+    variant → answer at the end. The order of the workers alternates: none is always the first on a GPU that
+    has just been idle, or hot."""
+    in_turn(workers, "warm", timeout)
+    rates = {variant: [] for variant in workers}
+    for number in range(windows):
+        for variant, answer in in_turn(workers, "steps", timeout, backwards=number % 2 == 0).items():
+            rates[variant].append(answer["steps"] / answer["seconds"])
+    return rates, in_turn(workers, "losses", timeout)

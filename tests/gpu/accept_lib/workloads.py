@@ -1,7 +1,6 @@
 """PyTorch's workloads under the shim and without it, in turn: losses, statistics, speed and memory."""
 import dataclasses
 import os
-import re
 import statistics
 import time
 
@@ -10,10 +9,12 @@ from .processes import plain_environment
 from .turns import Worker, WorkerFailed, take_turns
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "workloads")
-TIMED_RUNS = 3
+WINDOWS = 3
 SPEED = 0.97           # of the native allocator's steps per second, at least
 MEMORY_SLACK = 0.03    # of reserved / allocated above expandable_segments', at most
 FIRST_LOSS, LOSSES = 2e-3, 2e-2  # relative differences: sums of floats are not always in one order
+BUILD_LIMIT = 150      # seconds until all models are built, side by side
+ENDLESS = "100000"     # seconds for loads.py: it ends by its number of steps
 
 
 @dataclasses.dataclass
@@ -21,46 +22,61 @@ class Workload:
     name: str
     script: str
     modules: tuple
-    whole: list         # arguments of the run for losses and memory: a fixed number of steps
-    timed: list         # ... of those for speed
+    arguments: tuple    # of the script; the number of steps comes behind them
+    signal: str         # what tells that a step is done: the "optimizer", or the "clock" (see worker.py)
+    warm: int           # steps before those that are timed, at least 1
+    window: int         # steps in a row of one variant
     expandable: float   # expandable_segments' reserved / allocated; None: not compared
-    run_limit: float = 90
+    at_once: int = 4    # variants that fit the GPU side by side: they keep their caches between turns
+    turn_limit: float = 60
 
     def __post_init__(self):
         self.workers = {}
 
+    def request(self):
+        steps = self.warm + WINDOWS * self.window
+        return {"arguments": [*self.arguments, str(steps)], "signal": self.signal, "warm": self.warm,
+                "window": self.window, "windows": WINDOWS}
+
 
 WORKLOADS = [
-    Workload("train_tiny", "train_lm.py", ("transformers",), ["tiny", "40"], ["tiny", "120"], 1.111),
-    Workload("train_small", "train_lm.py", ("transformers",), ["small", "30"], ["small", "40"], 1.047),
-    Workload("moe", "loads.py", (), ["moe", "20", "30"], ["moe", "4"], 1.024),
-    Workload("detect", "loads.py", ("torchvision",), ["detect", "20", "30"], ["detect", "4"], 1.073),
-    Workload("rl", "loads.py", ("transformers",), ["rl", "20", "5"], ["rl", "20", "5"], 1.047),
-    Workload("offload", "loads.py", ("transformers",), ["offload", "20", "25"], ["offload", "4"], 1.086),
-    Workload("graphs", "loads.py", (), ["graphs", "20", "1500"], ["graphs", "2"], None),
+    Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 60, 1.111),
+    Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 20, 1.047, at_once=2),
+    Workload("moe", "loads.py", (), ("moe", ENDLESS), "optimizer", 6, 12, 1.024),
+    Workload("detect", "loads.py", ("torchvision",), ("detect", ENDLESS), "optimizer", 10, 30, 1.073),
+    Workload("rl", "loads.py", ("transformers",), ("rl", ENDLESS), "optimizer", 2, 3, 1.047),
+    Workload("offload", "loads.py", ("transformers",), ("offload", ENDLESS), "clock", 7, 6, 1.086),
+    Workload("graphs", "loads.py", (), ("graphs", ENDLESS), "clock", 100, 700, None),
 ]
 
 
 # Allocators that a run can be compared with, besides PyTorch's default ("native").
 OTHERS = {"expandable": "expandable_segments:True", "async": "backend:cudaMallocAsync"}
 
+# Building a model on the host is mostly page faults: huge pages where the kernel gives them on request, and
+# memory that malloc keeps instead of giving it back and faulting it in anew for the next tensor. All build at
+# once, so few threads each, and those must not spin while they wait for one another.
+BUILDING = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+            "MALLOC_TOP_PAD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+            "OMP_NUM_THREADS": "4", "OMP_WAIT_POLICY": "passive"}
 
-def start(shim, load, against):
-    """A worker for each variant of a workload; they import what they need and wait."""
-    environments = {name: plain_environment(PYTORCH_CUDA_ALLOC_CONF=OTHERS[name]) for name in against}
-    environments |= {"native": plain_environment(), "shim": shim.environment(load.name)}
+
+def start(load, shim, against):
+    """A worker for each variant of a workload, asked to build its model."""
+    environments = {"native": plain_environment(**BUILDING), "shim": shim.environment(load.name, **BUILDING)}
+    environments |= {name: plain_environment(PYTORCH_CUDA_ALLOC_CONF=OTHERS[name], **BUILDING) for name in against}
     for variant, env in environments.items():
         error_path = os.path.join(shim.out, f"{load.name}_{variant}.err")
-        load.workers[variant] = Worker(os.path.join(SCRIPTS, load.script), load.modules, env, error_path)
+        worker = Worker(variant, os.path.join(SCRIPTS, load.script), load.modules, env, error_path)
+        load.workers[variant] = worker
+    for worker in load.workers.values():
+        worker.send(load.request())
 
 
-def rate(answer):
-    """Steps per second: the script's own figure where it has one, else steps by their time."""
-    own = re.search(r"it/s ([0-9.]+)", answer["output"])
-    if own:
-        return float(own.group(1))
-    steps = re.search(r"LOAD \w+ steps (\d+)", answer["output"])
-    return int(steps.group(1)) / answer["seconds"] if steps and answer["seconds"] else 0
+def wait_until_built(load, deadline):
+    for worker in load.workers.values():
+        worker.answer(deadline - time.monotonic())  # ready: imported
+        worker.expect("begins", deadline - time.monotonic())
 
 
 def compare_losses(table, name, native, shim):
@@ -81,19 +97,20 @@ def memory_ratio(answer):
 def compare_memory(table, load, answers):
     if load.expandable is None:
         return
-    others = ", ".join(f"{variant} {memory_ratio(answer):.4f}" for variant, answer in answers.items() if variant != "shim")
+    others = ", ".join(f"{variant} {memory_ratio(answer):.4f}" for variant, answer in answers.items()
+                       if variant != "shim")
     table.at_most(f"{load.name}: reserved / allocated at peak ({others})", memory_ratio(answers["shim"]),
                   round(load.expandable + MEMORY_SLACK, 3), "", 4)
 
 
 def compare_speed(table, name, rates):
-    """The shim against every other variant; only PyTorch's default must be matched."""
+    """The shim against every other variant, window by window, whose steps are the same; only PyTorch's default
+    must be matched."""
     shown = {variant: " ".join(f"{value:.2f}" for value in values) for variant, values in rates.items()}
-    shim = statistics.median(rates["shim"])
     for variant in sorted(set(rates) - {"shim"}):
-        other = statistics.median(rates[variant])
+        ratio = statistics.median(ours / theirs for ours, theirs in zip(rates["shim"], rates[variant]))
         item = f"{name}: steps/s of {variant}, {shown['shim']} against {shown[variant]}"
-        table.at_least(item, shim / other if other else None, SPEED if variant == "native" else 0)
+        table.at_least(item, ratio, SPEED if variant == "native" else 0)
 
 
 def compare_statistics(table, name, stats, log):
@@ -107,41 +124,62 @@ def compare_statistics(table, name, stats, log):
     table.add(f"{name}: torch.cuda statistics and the log", measured, "the same", not wrong)
 
 
-def measure(shim, table, load):
-    whole = take_turns(load.workers, ["--losses", *load.whole], load.run_limit)
-    compare_losses(table, load.name, whole["native"]["losses"], whole["shim"]["losses"])
-    compare_memory(table, load, whole)
-    rates = {variant: [] for variant in load.workers}
-    for number in range(TIMED_RUNS):
-        answers = take_turns(load.workers, load.timed, load.run_limit, backwards=number % 2 == 0)
-        for variant, answer in answers.items():
-            rates[variant].append(rate(answer))
+def run_variants(load):
+    """Variant → rates and variant → answer of all variants, as many at once as fit the GPU."""
+    variants, rates, answers = list(load.workers), {}, {}
+    for first in range(0, len(variants), load.at_once):
+        some = {variant: load.workers[variant] for variant in variants[first:first + load.at_once]}
+        their_rates, their_answers = take_turns(some, WINDOWS, load.turn_limit)
+        rates |= their_rates
+        answers |= their_answers
+    return rates, answers
+
+
+def measure(load, shim, table):
+    begin = time.monotonic()
+    rates, answers = run_variants(load)
+    compare_losses(table, load.name, answers["native"]["losses"], answers["shim"]["losses"])
+    compare_memory(table, load, answers)
     compare_speed(table, load.name, rates)
-    stats = load.workers["shim"].ask(None, 30)["torch"]
+    stats = load.workers["shim"].ask(None, "torch", load.turn_limit)["torch"]
+    for worker in load.workers.values():
+        worker.close()  # all at once: to end takes a second
     for variant, worker in load.workers.items():
-        status = worker.finish()
+        status = worker.status()
         if status != 0:
             table.fail(f"{load.name} {variant}", worker.story(f"ended with status {status}"))
     compare_statistics(table, load.name, stats, JobLog(shim.log(load.name)))
+    print(f"      {load.name}: {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def kill_workers(load):
+    for worker in load.workers.values():
+        worker.kill()
+
+
+def attempt(table, load, function, *args):
+    """Whether the function could do its work. One workload that fails is one row; the others go on."""
+    try:
+        function(load, *args)
+        return True
+    except WorkerFailed as error:
+        table.fail(load.name, str(error))
+    except Exception as error:  # a mistake here, or an answer that nobody expects
+        table.fail(load.name, f"{type(error).__name__}: {error}")
+    kill_workers(load)
+    return False
 
 
 def run_part(shim, table, names=None, against=()):
     chosen = [load for load in WORKLOADS if names is None or load.name in names]
+    begin = time.monotonic()
     try:
-        for load in chosen:
-            start(shim, load, against)
-        for load in chosen:
-            try:
-                for worker in load.workers.values():
-                    worker.answer(90)  # ready: imported
-                begin = time.monotonic()
-                measure(shim, table, load)
-                print(f"      {load.name}: {time.monotonic() - begin:.0f} s", flush=True)
-            except WorkerFailed as error:
-                table.fail(load.name, str(error))
-            for worker in load.workers.values():
-                worker.kill()
+        started = [load for load in chosen if attempt(table, load, start, shim, against)]
+        # Nothing is timed while another model is being built.
+        built = [load for load in started if attempt(table, load, wait_until_built, begin + BUILD_LIMIT)]
+        print(f"      models: {time.monotonic() - begin:.0f} s", flush=True)
+        for load in built:
+            attempt(table, load, measure, shim, table)
     finally:
         for load in chosen:
-            for worker in load.workers.values():
-                worker.kill()
+            kill_workers(load)
