@@ -187,7 +187,7 @@ bool BlockStore::check_run(const Block* first, Address address, Bytes size, Tall
       return false;
     }
     expected += block->size;
-    if (block->state != Block::State::unmapped) tally->mapped += block->size;
+    if (block->has_memory()) tally->mapped += block->size;
     if (block->is_free() && !block->held) ++tally->free_blocks;
     if (block->state != Block::State::live) continue;
     tally->live += block->size;

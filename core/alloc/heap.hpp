@@ -20,6 +20,7 @@ enum class BlockState : std::uint8_t {
   free,      // found by requests of its stream
   pending,   // freed, but a fence must pass first
   unmapped,  // addresses without memory
+  hollow,    // addresses whose memory serves elsewhere by now; the device may still be there
 };
 
 /// One stretch of a heap's memory, as `walk` shows it.

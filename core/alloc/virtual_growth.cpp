@@ -1,6 +1,5 @@
 // VirtualHeap and the device: addresses reserved once, memory mapped where it is missing.
 #include <algorithm>
-#include <bit>
 
 #include "core/alloc/accounts.hpp"
 #include "core/alloc/virtual_heap.hpp"
@@ -8,13 +7,14 @@
 namespace fragshim {
 namespace {
 
-// Mapping costs by the chunk, hardly by the byte, and most while the device is busy: so each growth
-// is one chunk, and no smaller than this part of the most that was ever held. The peak, since a
-// program that empties the cache will soon fill it again.
-constexpr Bytes least_growth_share[2] = {32, 128};            // [small]
-constexpr Bytes most_least_growth[2] = {64 * MiB, 16 * MiB};  // [small]
-constexpr Bytes largest_chunk = GiB;  // a chunk goes back only when all of it is free
-constexpr Bytes small_share = 8;      // one part in so many of the addresses is for small blocks
+// Mapping costs by the chunk, hardly by the byte, and most while the device is busy; but only whole
+// free chunks can be gathered. So a chunk is this part of the most that was ever held (the peak,
+// since a program that empties the cache will soon fill it again), within limits.
+constexpr Bytes unit_share[2] = {128, 1024};           // [small]
+constexpr Bytes least_unit[2] = {16 * MiB, 2 * MiB};   // [small]
+constexpr Bytes most_unit[2] = {256 * MiB, 16 * MiB};  // [small]
+constexpr Bytes slack_share = 128;  // what may be held beyond the peak: one part in so many of it
+constexpr Bytes small_share = 8;    // one part in so many of the addresses is for small blocks
 constexpr int holes_looked_at = 64;
 
 }  // namespace
@@ -48,55 +48,111 @@ bool VirtualHeap::reserve_range(HeapLock& lock) noexcept {
   return true;
 }
 
-/// The unit in which an arena grows for now, in bytes.
-Bytes VirtualHeap::growth_unit(bool small) const noexcept {
-  const Bytes granularity = device_.granularity();
-  if (config_.max_split_size != AllocationConfig::no_limit) return granularity;
-  const Bytes share = std::bit_floor(store_.counters.reserved_peak / least_growth_share[small] + 1);
-  const Bytes most = std::max(granularity, most_least_growth[small]);
-  return round_up(std::clamp(share, granularity, most), granularity);
+/// The size of new chunks in an arena for now, in bytes.
+Bytes VirtualHeap::chunk_size(bool small) const noexcept {
+  const Bytes share = store_.counters.reserved_peak / unit_share[small];
+  return round_up(std::clamp(share, least_unit[small], most_unit[small]), device_.granularity());
 }
 
-/// Maps what is missing for the request, less than a growth unit beyond it. The block is in no
-/// index.
-Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
-  const Site site = find_site(request);
-  if (site.hole == nullptr || !store_.prepare(2)) return nullptr;
+/// The unit in which an arena grows as long as there is room.
+Bytes VirtualHeap::growth_unit(bool small) const noexcept {
+  // Under a split limit, what a request does not need would often serve nobody.
+  if (config_.max_split_size != AllocationConfig::no_limit) return device_.granularity();
+  return chunk_size(small);
+}
+
+/// What may be created for the request before anything is gathered: the heap then holds as much as
+/// was ever alive at once, this request included, and a little more.
+Bytes VirtualHeap::room_to_grow(const Request& request) const noexcept {
+  if (request.scarce) return 0;
+  const Counters& counters = store_.counters;
+  const Bytes peak = std::max(counters.allocated_peak, counters.allocated + request.size);
+  const Bytes most = peak + peak / slack_share;
+  return most > counters.reserved ? most - counters.reserved : 0;
+}
+
+/// How much memory a site gets: in whole units as long as there is room, else what is missing.
+Bytes VirtualHeap::wanted_bytes(const Request& request, const Site& site,
+                                Bytes room) const noexcept {
+  const Bytes granularity = device_.granularity();
+  const Bytes least = round_up(site.missing, granularity);
   // A block that will not be split must not be longer than it has to.
   const bool exact = request.tight || request.size >= config_.max_split_size;
-  const Bytes unit = exact ? device_.granularity() : growth_unit(request.small);
-  const Bytes bytes = std::min(round_up(site.missing, unit), site.hole->size);
-  Chunk* chunks = make_chunks((bytes + largest_chunk - 1) / largest_chunk);
-  if (chunks == nullptr) return nullptr;
-  Block* hole = claim(site, bytes);
+  const Bytes units = exact ? least : round_up(site.missing, growth_unit(request.small));
+  return std::min(std::clamp(room / granularity * granularity, least, units), site.hole->size);
+}
+
+/// Decides where the memory of a claimed site comes from, and has the host memory ready that its
+/// records take. False: there is none.
+bool VirtualHeap::plan(const Request& request, const Site& site, Supply* supply) noexcept {
+  const Bytes room = room_to_grow(request);
+  const Bytes wanted = wanted_bytes(request, site, room);
+  if (wanted > room) gather(request, wanted - room, site.hole->size, supply);
+  supply->created_bytes = wanted - std::min(wanted, supply->moved_bytes);
+  supply->step = chunk_size(request.small);
+  return take_records(supply);
+}
+
+/// Takes the records that a supply needs from their pools. False: there is no host memory for them.
+bool VirtualHeap::take_records(Supply* supply) noexcept {
+  const std::size_t created = (supply->created_bytes + supply->step - 1) / supply->step;
+  const std::size_t count = created + supply->moved_count;
+  if (!chunk_pool_.prepare(count) || !hollow_pool_.prepare(1) || !store_.prepare(2) ||
+      !store_.nodes().prepare(count + 4 * IndexTree::max_height)) {
+    return false;
+  }
+  const auto take = [this](std::size_t n) {
+    Chunk* chain = nullptr;
+    for (; n > 0; --n) {
+      Chunk* chunk = chunk_pool_.take();
+      chunk->link = chain;
+      chain = chunk;
+    }
+    return chain;
+  };
+  supply->created = take(created);
+  if (supply->moved_count > 0) {
+    supply->hollows = hollow_pool_.take();
+    supply->hollows->first = take(supply->moved_count);
+  }
+  return true;
+}
+
+/// Brings memory to where it is missing for the request. The block is in no index.
+Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
+  reclaim_hollows(lock);
+  const Site site = find_site(request);
+  if (site.hole == nullptr) return nullptr;
+  claim(site);
+  Supply supply;
+  if (!plan(request, site, &supply)) {
+    abandon(site, supply);
+    return nullptr;
+  }
+  cut_back(site.hole, supply.created_bytes + supply.moved_bytes);
+  if (!order_lenders(request.slot, supply, lock)) {
+    abandon(site, supply);
+    request.alone = true;
+    return grow(request, lock);
+  }
+  const Address address = site.hole->address;
   Status mapped;
   {
     Unlocked unlocked(lock);
-    mapped = map_chunks(hole->address, bytes, largest_chunk, chunks);
-  }
-  Arena& arena = arenas_[request.small];
-  while (chunks != nullptr) {
-    Chunk* chunk = chunks;
-    chunks = chunk->link;
-    if (mapped.ok()) {
-      arena.chunks.insert(store_.nodes(), {0, chunk->address}, chunk);
-      accounts::reserved(store_.counters, chunk->size);
-    } else {
-      chunk_pool_.give(chunk);
-    }
+    mapped = carry_out(supply, address);
   }
   if (!mapped.ok()) {
     request.failure = mapped;
-    unclaim(site);
+    abandon(site, supply);
     return nullptr;
   }
-  Block* block = hole;
-  if (site.below != nullptr) {
-    block = site.below;
-    store_.absorb(block, hole);
-  }
-  if (site.above != nullptr) store_.absorb(block, site.above);
+  add_chunks(arenas_[request.small], supply.created);
+  Block* block = join(site);
   block->slot = request.slot;
+  if (supply.moved != nullptr) {
+    settle_moved(supply, address + supply.created_bytes, request);
+    leave_behind(supply.hollows, request.slot->id, lock);
+  }
   return block;
 }
 
@@ -131,66 +187,101 @@ VirtualHeap::Site VirtualHeap::site_at(Block* hole, const Request& request) cons
   return {};
 }
 
-/// Takes a site out of everybody's reach; returns its hole, cut to the `bytes` that get memory.
-Block* VirtualHeap::claim(const Site& site, Bytes bytes) noexcept {
-  Block* hole = site.hole;
-  OrderedIndex<Block>& holes = arena_of(hole).unmapped;
-  holes.erase(store_.nodes(), {0, hole->address});
-  if (bytes < hole->size) {
-    Block* rest = store_.cut(hole, bytes);
-    holes.insert(store_.nodes(), {0, rest->address}, rest);
-  }
-  hole->state = Block::State::pending;
+/// Takes a site out of everybody's reach.
+void VirtualHeap::claim(const Site& site) noexcept {
+  arena_of(site.hole).unmapped.erase(store_.nodes(), {0, site.hole->address});
+  site.hole->state = Block::State::pending;
   for (Block* block : {site.below, site.above}) {
     if (block == nullptr) continue;
     store_.erase_free(block);
     block->state = Block::State::pending;
   }
-  return hole;
 }
 
-void VirtualHeap::unclaim(const Site& site) noexcept {
+/// Gives back what a claimed hole has beyond `bytes`.
+void VirtualHeap::cut_back(Block* hole, Bytes bytes) noexcept {
+  if (bytes < hole->size) make_hole(store_.cut(hole, bytes));
+}
+
+/// Undoes a claim, and what was planned for it.
+void VirtualHeap::abandon(const Site& site, const Supply& supply) noexcept {
+  Chunk* const unused[] = {supply.created,
+                           supply.hollows != nullptr ? supply.hollows->first : nullptr};
+  for (Chunk* chunk : unused) {
+    while (chunk != nullptr) {
+      Chunk* next = chunk->link;
+      chunk_pool_.give(chunk);
+      chunk = next;
+    }
+  }
+  if (supply.hollows != nullptr) hollow_pool_.give(supply.hollows);
+  for (Chunk* chunk = supply.moved; chunk != nullptr;) {
+    Chunk* next = chunk->link;
+    keep_chunk(chunk);
+    chunk = next;
+  }
   make_hole(site.hole);
   for (Block* block : {site.below, site.above}) {
     if (block != nullptr) store_.settle(block);
   }
 }
 
-/// Records for `count` chunks, chained; null when the host has no memory for them and for the
-/// index entries they will need.
-Chunk* VirtualHeap::make_chunks(std::size_t count) noexcept {
-  if (!chunk_pool_.prepare(count)) return nullptr;
-  if (!store_.nodes().prepare(count + 2 * IndexTree::max_height)) return nullptr;
-  Chunk* chain = nullptr;
-  for (; count > 0; --count) {
-    Chunk* chunk = chunk_pool_.take();
-    chunk->link = chain;
-    chain = chunk;
+/// The one block that a site has become.
+Block* VirtualHeap::join(const Site& site) noexcept {
+  Block* block = site.hole;
+  if (site.below != nullptr) {
+    block = site.below;
+    store_.absorb(block, site.hole);
   }
-  return chain;
+  if (site.above != nullptr) store_.absorb(block, site.above);
+  return block;
 }
 
-/// Creates and maps memory at [address, address + size) in steps, filling in `chunks`; all of it
-/// or none. Called without the lock.
-Status VirtualHeap::map_chunks(Address address, Bytes size, Bytes step, Chunk* chunks) noexcept {
-  Status status;
-  Chunk* at = chunks;
-  for (Bytes done = 0; done < size; done += step, at = at->link) {
-    at->address = address + done;
-    at->size = std::min(step, size - done);
-    status = device_.create(at->size, &at->memory);
-    if (!status.ok()) break;
-    status = device_.map(at->address, at->size, at->memory);
-    if (status.ok()) continue;
-    device_.destroy(at->memory, at->size);
-    break;
+void VirtualHeap::add_chunks(Arena& arena, Chunk* chunks) noexcept {
+  while (chunks != nullptr) {
+    Chunk* chunk = chunks;
+    chunks = chunk->link;
+    arena.chunks.insert(store_.nodes(), {0, chunk->address}, chunk);
+    accounts::reserved(store_.counters, chunk->size);
   }
-  if (status.ok()) return status;
-  for (Chunk* undo = chunks; undo != at; undo = undo->link) {
-    device_.unmap(undo->address, undo->size);
-    device_.destroy(undo->memory, undo->size);
-  }
+}
+
+/// Creates and moves what was planned to the addresses from `address` on; all of it or nothing.
+/// Called without the lock.
+Status VirtualHeap::carry_out(const Supply& supply, Address address) noexcept {
+  Status status = create_chunks(supply, address);
+  if (!status.ok()) return status;
+  status = map_moved(supply, address + supply.created_bytes);
+  if (!status.ok()) drop_created(supply.created, nullptr);
   return status;
+}
+
+/// Creates and maps the new memory of a supply, filling in its chunks; all of it or nothing.
+Status VirtualHeap::create_chunks(const Supply& supply, Address address) noexcept {
+  Bytes done = 0;
+  for (Chunk* chunk = supply.created; chunk != nullptr; chunk = chunk->link) {
+    chunk->address = address + done;
+    chunk->size = std::min(supply.step, supply.created_bytes - done);
+    Status status = device_.create(chunk->size, &chunk->memory);
+    if (status.ok()) {
+      status = device_.map(chunk->address, chunk->size, chunk->memory);
+      if (!status.ok()) device_.destroy(chunk->memory, chunk->size);
+    }
+    if (!status.ok()) {
+      drop_created(supply.created, chunk);
+      return status;
+    }
+    done += chunk->size;
+  }
+  return {};
+}
+
+/// Takes new memory away again, from `first` up to `end`.
+void VirtualHeap::drop_created(const Chunk* first, const Chunk* end) noexcept {
+  for (const Chunk* chunk = first; chunk != end; chunk = chunk->link) {
+    device_.unmap(chunk->address, chunk->size);
+    device_.destroy(chunk->memory, chunk->size);
+  }
 }
 
 /// Makes a block in no index into addresses without memory, joined with such neighbours.

@@ -1,6 +1,9 @@
 // Stream-ordered memory: blocks in one large range of addresses to which physical chunks are
 // mapped as they are needed, and from which whole free chunks go back.
 //
+// Free memory in pieces is not lost: once the heap holds as much as its peak calls for, chunks that
+// lie free elsewhere are mapped to where memory is missing (gathered) before new ones are created.
+//
 // A block freed on its own stream is at once good for that stream. Freed on another one, it comes
 // home when that stream has passed. Other streams' free blocks are taken over behind a fence.
 #pragma once
@@ -22,6 +25,15 @@ struct Chunk {
   Physical memory;
   Block* block = nullptr;  // while it is on its way out: the first of the blocks it is made of
   Chunk* link = nullptr;   // the next in a chain
+};
+
+/// Chunks' old addresses, to be unmapped behind one fence.
+struct HollowBatch {
+  Chunk* first = nullptr;
+  Fence fence;               // none: it could not be recorded yet
+  std::uint64_t number = 0;  // in order of the moves
+  bool over = false;         // the fence has passed
+  HollowBatch* next = nullptr;
 };
 
 struct VirtualOptions {
@@ -61,7 +73,9 @@ class VirtualHeap final : public Heap {
     bool small;
     StreamSlot* slot;
     Status failure;
-    bool tight;  // memory is short: nothing is mapped beyond the request
+    bool scarce;  // memory is short: nothing is created that can be gathered
+    bool tight;   // ... and nothing is mapped beyond the request
+    bool alone;   // no other stream's memory: the stream cannot be made to wait
   };
   /// Addresses that can be made into one block, and how much memory that takes.
   struct Site {
@@ -69,6 +83,25 @@ class VirtualHeap final : public Heap {
     Block* hole = nullptr;
     Block* above = nullptr;  // a free block that starts where `hole` ends, if all of it is needed
     Bytes missing = 0;
+  };
+  /// Where a site's memory comes from: new chunks at its lower end, moved ones behind them.
+  struct Supply {
+    Chunk* created = nullptr;  // chained, filled in when they are made
+    Bytes created_bytes = 0;
+    Bytes step = 0;          // the size of each new chunk but the last
+    Chunk* moved = nullptr;  // chained, claimed, and still where they were
+    Bytes moved_bytes = 0;
+    std::size_t moved_count = 0;
+    HollowBatch* hollows = nullptr;  // with a record for each moved one
+  };
+  /// What `gather` may take.
+  struct Terms {
+    Bytes goal;         // bytes wanted
+    Bytes most;         // bytes that find room
+    bool larger;        // a chunk may be larger than what is still wanted
+    bool oversize;      // blocks that max_split_size keeps for large requests, too
+    StreamSlot* taker;  // whose blocks may be taken, and the idle ones
+    bool lenders;       // other streams' as well
   };
 
   // The hot path (virtual_heap.cpp).
@@ -91,24 +124,49 @@ class VirtualHeap final : public Heap {
   Block* best_elsewhere(const Request& request) noexcept;
   bool order_behind(StreamId lender, StreamId taker, bool wait, HeapLock& lock) noexcept;
 
-  // Memory from and to the device (virtual_growth.cpp).
+  // Memory from the device (virtual_growth.cpp).
   bool reserve_range(HeapLock& lock) noexcept;
   Block* grow(Request& request, HeapLock& lock) noexcept;
   Site find_site(const Request& request) const noexcept;
   Site site_at(Block* hole, const Request& request) const noexcept;
-  Block* claim(const Site& site, Bytes bytes) noexcept;
-  void unclaim(const Site& site) noexcept;
+  Bytes chunk_size(bool small) const noexcept;
   Bytes growth_unit(bool small) const noexcept;
-  Status map_chunks(Address address, Bytes size, Bytes step, Chunk* chunks) noexcept;
-  Chunk* make_chunks(std::size_t count) noexcept;
+  Bytes room_to_grow(const Request& request) const noexcept;
+  Bytes wanted_bytes(const Request& request, const Site& site, Bytes room) const noexcept;
+  bool take_records(Supply* supply) noexcept;
+  bool plan(const Request& request, const Site& site, Supply* supply) noexcept;
+  void claim(const Site& site) noexcept;
+  void cut_back(Block* hole, Bytes bytes) noexcept;
+  void abandon(const Site& site, const Supply& supply) noexcept;
+  Block* join(const Site& site) noexcept;
+  Status carry_out(const Supply& supply, Address address) noexcept;
+  Status create_chunks(const Supply& supply, Address address) noexcept;
+  void drop_created(const Chunk* first, const Chunk* end) noexcept;
+  void add_chunks(Arena& arena, Chunk* chunks) noexcept;
   void make_hole(Block* block) noexcept;
+
+  // Memory moved to where it is missing (virtual_gather.cpp).
+  void gather(const Request& request, Bytes goal, Bytes most, Supply* supply) noexcept;
+  void gather_on(const Terms& terms, bool small, Supply* supply) noexcept;
+  void gather_around(Block* block, const Terms& terms, Supply* supply) noexcept;
+  bool lends(const Block* block, const Terms& terms) const noexcept;
+  Block* next_smaller(const Terms& terms, bool small, const IndexKey& than) const noexcept;
+  bool order_lenders(StreamSlot* taker, const Supply& supply, HeapLock& lock) noexcept;
+  Status map_moved(const Supply& supply, Address address) noexcept;
+  void settle_moved(const Supply& supply, Address address, const Request& request) noexcept;
+  void leave_behind(HollowBatch* batch, StreamId stream, HeapLock& lock) noexcept;
+  void reclaim_hollows(HeapLock& lock) noexcept;
+  bool left_behind(HollowBatch* batch, HeapLock& lock) noexcept;
+  bool unmap_hollows(HollowBatch* batch, HeapLock& lock) noexcept;
 
   // Memory back to the device (virtual_release.cpp).
   Bytes release(Bytes keep, HeapLock& lock) noexcept;
   Chunk* claim_idle_chunks(Arena& arena, Bytes wanted) noexcept;
   Block* carve(Block* block, Chunk* chunk) noexcept;
   static Address end_of_run(const Block* block) noexcept;
+  bool is_hollow_elsewhere(const Chunk* chunk) const noexcept;
   bool give_back(const Chunk* chunk, HeapLock& lock) noexcept;
+  Block* close_up(Chunk* chunk) noexcept;
   void drop_chunk(Chunk* chunk) noexcept;
   void keep_chunk(Chunk* chunk) noexcept;
   bool wait_for_device(HeapLock& lock) noexcept;
@@ -123,12 +181,16 @@ class VirtualHeap final : public Heap {
   BlockStore store_;
   FenceBatches batches_;
   Pool<Chunk> chunk_pool_;
-  Arena arenas_[2];               // [small]
-  StreamSlot* idle_;              // free blocks that are good for every stream
-  StreamSlot* everywhere_;        // blocks freed as of all streams' work
-  StreamSlot nobody_;             // unmapped blocks belong here
-  std::atomic<Address> base_{0};  // of the reserved range
-  Bytes returning_ = 0;           // bytes on their way home
+  Pool<HollowBatch> hollow_pool_;
+  HollowBatch* hollows_ = nullptr;  // the oldest first
+  std::uint64_t moves_ = 0;         // batches so far
+  std::uint64_t moves_past_ = 0;    // of them, so many are known to be left behind
+  Arena arenas_[2];                 // [small]
+  StreamSlot* idle_;                // free blocks that are good for every stream
+  StreamSlot* everywhere_;          // blocks freed as of all streams' work
+  StreamSlot nobody_;               // unmapped blocks belong here
+  std::atomic<Address> base_{0};    // of the reserved range
+  Bytes returning_ = 0;             // bytes on their way home
   std::uint32_t operations_ = 0;
   std::uint32_t searches_ = 0;
   std::uint64_t dead_streams_ = 0;

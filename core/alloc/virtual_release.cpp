@@ -1,4 +1,6 @@
 // VirtualHeap giving memory back: chunks that lie whole inside free blocks.
+#include <algorithm>
+
 #include "core/alloc/accounts.hpp"
 #include "core/alloc/virtual_heap.hpp"
 
@@ -13,11 +15,14 @@ Bytes VirtualHeap::release(Bytes keep, HeapLock& lock) noexcept {
     if (returned >= wanted) break;
     Chunk* chunks = claim_idle_chunks(arenas_[small], wanted - returned);
     if (chunks == nullptr) continue;
+    const std::uint64_t moves = moves_;
     const bool idle = wait_for_device(lock);
+    if (idle) moves_past_ = std::max(moves_past_, moves);
+    reclaim_hollows(lock);  // or memory would live on in the old addresses of moved chunks
     while (chunks != nullptr) {
       Chunk* chunk = chunks;
       chunks = chunk->link;
-      if (idle && give_back(chunk, lock)) {
+      if (idle && !is_hollow_elsewhere(chunk) && give_back(chunk, lock)) {
         returned += chunk->size;
         drop_chunk(chunk);
       } else {
@@ -83,6 +88,16 @@ Block* VirtualHeap::carve(Block* block, Chunk* chunk) noexcept {
   return block;
 }
 
+/// Whether a chunk's memory is still mapped at addresses that it has left, where it would live on.
+bool VirtualHeap::is_hollow_elsewhere(const Chunk* chunk) const noexcept {
+  for (const HollowBatch* batch = hollows_; batch != nullptr; batch = batch->next) {
+    for (const Chunk* hollow = batch->first; hollow != nullptr; hollow = hollow->link) {
+      if (hollow->memory.handle == chunk->memory.handle) return true;
+    }
+  }
+  return false;
+}
+
 /// Unmaps a claimed chunk. False: the device refused.
 bool VirtualHeap::give_back(const Chunk* chunk, HeapLock& lock) noexcept {
   Unlocked unlocked(lock);
@@ -91,16 +106,21 @@ bool VirtualHeap::give_back(const Chunk* chunk, HeapLock& lock) noexcept {
   return true;
 }
 
-/// Makes a hole of a claimed chunk that is gone.
-void VirtualHeap::drop_chunk(Chunk* chunk) noexcept {
+/// Makes one block, in no index, of a claimed chunk's pieces.
+Block* VirtualHeap::close_up(Chunk* chunk) noexcept {
   Block* block = chunk->block;
   --block->slot->users;
   while (block->size < chunk->size) {
     --block->next->slot->users;
     store_.absorb(block, block->next);
   }
+  return block;
+}
+
+/// Makes a hole of a claimed chunk that is gone.
+void VirtualHeap::drop_chunk(Chunk* chunk) noexcept {
   accounts::returned(store_.counters, chunk->size);
-  make_hole(block);
+  make_hole(close_up(chunk));
   chunk_pool_.give(chunk);
 }
 

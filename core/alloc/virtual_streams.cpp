@@ -16,7 +16,8 @@ constexpr auto last_resort = std::chrono::milliseconds(20);
 
 /// Every resort in turn, the cheapest first: what has come home, what a dead stream left, what
 /// other streams no longer use, what they will have finished with (freed there or on its way home),
-/// new memory, and new memory once the host has waited and everything idle has gone back.
+/// new memory, memory gathered from wherever it lies free, and new memory once the host has waited
+/// and everything idle has gone back.
 Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
   const Counted here(at_work_);
   const Counted use(request.slot->users);
@@ -30,9 +31,13 @@ Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
   }
   if (Block* block = take_over(request, false, lock)) return block;
   if (!request.small) {
-    if (Block* block = claim_returning(request, lock)) return block;
+    if (returning_ >= request.size || returning_ > room_to_grow(request)) {
+      if (Block* block = claim_returning(request, lock)) return block;
+    }
     if (Block* block = take_over(request, true, lock)) return block;
   }
+  if (Block* block = grow(request, lock)) return block;
+  request.scarce = true;
   if (Block* block = grow(request, lock)) return block;
   request.tight = true;
   ++store_.counters.retries;
@@ -89,7 +94,7 @@ void VirtualHeap::await_returning(HeapLock& lock) noexcept {
 /// Makes the request's stream wait on the device for what was freed on other streams, batch by
 /// batch until one serves. What it waited for is its own from then on.
 Block* VirtualHeap::claim_returning(const Request& request, HeapLock& lock) noexcept {
-  for (StreamSlot* slot = store_.slots.first(); returning_ >= request.size && slot != nullptr;
+  for (StreamSlot* slot = store_.slots.first(); returning_ > 0 && slot != nullptr;
        slot = slot->next) {
     if (slot->returning.empty()) continue;
     const Counted use(slot->users);  // it stays while the lock is dropped

@@ -17,14 +17,15 @@ class EvidenceVisitor final : public BlockVisitor {
   void visit(const BlockView& block) override {
     using State = BlockState;
     const bool joined = block.segment == segment_ && block.address == end_;
-    if (!joined || block.state == State::unmapped) close_run();
+    const bool nothing = block.state == State::unmapped || block.state == State::hollow;
+    if (!joined || nothing) close_run();
     segment_ = block.segment;
     end_ = block.address + block.size;
     if (block.state == State::live) {
       close_pin();
       candidate_ = Pin{block.address, block.size, gap_};
       gap_ = 0;
-    } else if (block.state != State::unmapped) {
+    } else if (!nothing) {
       gap_ += block.size;
       note_free(block);
     }

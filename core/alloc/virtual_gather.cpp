@@ -1,0 +1,210 @@
+// VirtualHeap gathering memory: chunks that lie whole inside free blocks are mapped to where memory
+// is missing. A chunk's old addresses stay mapped, hollow, until the device has left them: mapping
+// never waits.
+#include <algorithm>
+
+#include "core/alloc/virtual_heap.hpp"
+
+namespace fragshim {
+namespace {
+
+constexpr int blocks_looked_at = 64;  // free blocks searched for whole chunks, in each place
+constexpr int longest_run = 64;       // free blocks to either side that are looked at with one
+
+}  // namespace
+
+/// Claims free chunks of about `goal` bytes, at most `most`. What waits for nothing comes first:
+/// the stream's own and idle memory, then other streams'; chunks larger than what is wanted only
+/// where new ones cannot be had.
+void VirtualHeap::gather(const Request& request, Bytes goal, Bytes most, Supply* supply) noexcept {
+  goal = round_up(goal, device_.granularity());
+  for (const bool larger : {false, true}) {
+    if (larger && !request.scarce) return;
+    for (const bool lenders : {false, true}) {
+      if (lenders && request.alone) continue;
+      const bool oversize = request.size >= config_.max_split_size;
+      const Terms terms{goal, most, larger, oversize, request.slot, lenders};
+      for (const bool small : {false, true}) {
+        gather_on(terms, small, supply);
+        if (supply->moved_bytes >= goal) return;
+      }
+    }
+  }
+}
+
+/// Claims chunks of one arena, from the largest free blocks first: what a few large gaps hold costs
+/// least to move.
+void VirtualHeap::gather_on(const Terms& terms, bool small, Supply* supply) noexcept {
+  IndexKey than{unlimited, unlimited};
+  for (int i = 0; i < blocks_looked_at && supply->moved_bytes < terms.goal; ++i) {
+    Block* block = next_smaller(terms, small, than);
+    if (block == nullptr || block->size < device_.granularity()) return;
+    than = {block->size, block->address};
+    gather_around(block, terms, supply);
+  }
+}
+
+/// The largest free block below `than`, by size and address.
+Block* VirtualHeap::next_smaller(const Terms& terms, bool small,
+                                 const IndexKey& than) const noexcept {
+  Block* best = nullptr;
+  for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
+    const auto at = slot->free[small].at_or_before({than.major, than.minor - 1});
+    if (!at || !lends(at.get(), terms)) continue;
+    if (best == nullptr || best->size < at->size) best = at.get();
+  }
+  return best;
+}
+
+bool VirtualHeap::lends(const Block* block, const Terms& terms) const noexcept {
+  if (block == nullptr || !block->is_free()) return false;
+  if (block->size >= config_.max_split_size && !terms.oversize) return false;
+  const StreamSlot* slot = block->slot;
+  return slot == terms.taker || slot == idle_ || (terms.lenders && !slot->dead);
+}
+
+/// Claims chunks from the run of free blocks around one.
+void VirtualHeap::gather_around(Block* block, const Terms& terms, Supply* supply) noexcept {
+  Arena& arena = arena_of(block);
+  Block* last = block;
+  for (int i = 0; i < longest_run && lends(last->next, terms); ++i) last = last->next;
+  for (int i = 0; i < longest_run && lends(block->prev, terms); ++i) block = block->prev;
+  const Address end = last->address + last->size;
+  auto at = arena.chunks.lower_bound({0, block->address});
+  while (at && at->address + at->size <= end && supply->moved_bytes < terms.goal) {
+    Chunk* chunk = at.get();
+    const Bytes fits = (terms.larger ? terms.most : terms.goal) - supply->moved_bytes;
+    if (chunk->size <= fits) {
+      if (!store_.prepare(4) || !store_.nodes().prepare(4 * IndexTree::max_height)) return;
+      arena.chunks.erase(store_.nodes(), at);
+      block = carve(block, chunk);
+      chunk->link = supply->moved;
+      supply->moved = chunk;
+      supply->moved_bytes += chunk->size;
+      ++supply->moved_count;
+    }
+    at = arena.chunks.lower_bound({0, chunk->address + chunk->size});
+  }
+}
+
+/// Makes the taker's stream wait for every other stream whose blocks are about to move. False: it
+/// cannot be made to.
+bool VirtualHeap::order_lenders(StreamSlot* taker, const Supply& supply, HeapLock& lock) noexcept {
+  const std::uint32_t search = ++searches_;
+  for (const Chunk* chunk = supply.moved; chunk != nullptr; chunk = chunk->link) {
+    const Address end = chunk->address + chunk->size;
+    for (const Block* block = chunk->block; block != nullptr && block->address < end;
+         block = block->next) {
+      StreamSlot* lender = block->slot;
+      if (lender == taker || lender == idle_ || lender->tried == search) continue;
+      const Counted naming(lender->named);
+      if (lender->dead || !order_behind(lender->id, taker->id, true, lock)) return false;
+      lender->tried = search;
+    }
+  }
+  return true;
+}
+
+/// Maps the chunks of a supply one behind the other from `address` on; all of them or none. Called
+/// without the lock.
+Status VirtualHeap::map_moved(const Supply& supply, Address address) noexcept {
+  Address to = address;
+  for (const Chunk* chunk = supply.moved; chunk != nullptr; chunk = chunk->link) {
+    const Status status = device_.map(to, chunk->size, chunk->memory);
+    if (status.ok()) {
+      to += chunk->size;
+      continue;
+    }
+    for (const Chunk* undo = supply.moved; undo != chunk; undo = undo->link) {
+      device_.unmap(address, undo->size);
+      address += undo->size;
+    }
+    return status;
+  }
+  return {};
+}
+
+/// Enters moved chunks where they are mapped now, from `address` on, and what they left as hollow.
+void VirtualHeap::settle_moved(const Supply& supply, Address address,
+                               const Request& request) noexcept {
+  Chunk* hollow = supply.hollows->first;
+  for (Chunk* chunk = supply.moved; chunk != nullptr; hollow = hollow->link) {
+    Chunk* next = chunk->link;
+    hollow->address = chunk->address;
+    hollow->size = chunk->size;
+    hollow->memory = chunk->memory;
+    hollow->block = close_up(chunk);
+    hollow->block->state = Block::State::hollow;
+    hollow->block->slot = &nobody_;
+    chunk->address = address;
+    chunk->block = nullptr;
+    arenas_[request.small].chunks.insert(store_.nodes(), {0, address}, chunk);
+    address += chunk->size;
+    chunk = next;
+  }
+  supply.hollows->number = moves_++;
+  ++store_.counters.stitches;
+}
+
+/// Queues a batch behind what the stream has done so far, and behind the lenders it waits for.
+void VirtualHeap::leave_behind(HollowBatch* batch, StreamId stream, HeapLock& lock) noexcept {
+  {
+    Unlocked unlocked(lock);
+    if (!device_.record(stream, &batch->fence).ok()) batch->fence = {};
+  }
+  HollowBatch** last = &hollows_;
+  while (*last != nullptr) last = &(*last)->next;
+  *last = batch;
+}
+
+/// Makes holes of the old addresses that the device has left by now.
+void VirtualHeap::reclaim_hollows(HeapLock& lock) noexcept {
+  while (HollowBatch* batch = hollows_) {
+    hollows_ = batch->next;  // in nobody's reach while the lock is dropped
+    if (left_behind(batch, lock) && unmap_hollows(batch, lock)) {
+      hollow_pool_.give(batch);
+      continue;
+    }
+    batch->next = hollows_;
+    hollows_ = batch;
+    return;
+  }
+}
+
+/// Whether the device is done with a batch's addresses.
+bool VirtualHeap::left_behind(HollowBatch* batch, HeapLock& lock) noexcept {
+  if (batch->number < moves_past_) batch->over = true;
+  if (batch->over) {
+    if (batch->fence) device_.retire(batch->fence);
+    batch->fence = {};
+    return true;
+  }
+  Unlocked unlocked(lock);
+  if (!batch->fence && !device_.record(all_streams, &batch->fence).ok()) {
+    batch->fence = {};
+    return false;
+  }
+  if (!device_.query(batch->fence).ok()) return false;
+  device_.retire(batch->fence);
+  batch->fence = {};
+  batch->over = true;
+  return true;
+}
+
+/// Unmaps a batch's addresses. False: some are left in it, to be tried again.
+bool VirtualHeap::unmap_hollows(HollowBatch* batch, HeapLock& lock) noexcept {
+  while (Chunk* hollow = batch->first) {
+    bool unmapped = store_.nodes().prepare(2 * IndexTree::max_height);
+    if (unmapped) {
+      Unlocked unlocked(lock);
+      unmapped = device_.unmap(hollow->address, hollow->size).ok();
+    }
+    if (!unmapped) return false;
+    batch->first = hollow->link;
+    make_hole(hollow->block);
+    chunk_pool_.give(hollow);
+  }
+  return true;
+}
+
+}  // namespace fragshim
