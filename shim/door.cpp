@@ -46,8 +46,11 @@ void note_retries(ContextHeap& heap, HeapKind kind, Bytes size, StreamId stream)
   log::retry({heap.gpu.ordinal(), kind, stream, size, now.reserved});
 }
 
-CUresult served(ContextHeap& heap, HeapKind kind, Bytes size, StreamId stream) noexcept {
+/// The first request of a process opens its trace: before it is traced.
+CUresult served(ContextHeap& heap, HeapKind kind, Address address, Bytes size,
+                StreamId stream) noexcept {
   if (!heap.gpu.announced.load(std::memory_order_relaxed)) announce(heap);
+  trace_allocate(kind, address, size, stream);
   note_retries(heap, kind, size, stream);
   log::tick();
   return CUDA_SUCCESS;
@@ -67,13 +70,12 @@ std::optional<CUresult> serve_under_pressure(ContextHeap& heap, HeapKind kind, B
     const Grant grant = from.allocate(size, stream);
     if (grant.status.ok()) {
       *out = grant.address;
-      trace_allocate(grant.address, size, stream);
       log::retry({heap.gpu.ordinal(), kind, stream, size, from.counters().reserved});
-      return served(heap, kind, size, stream);
+      return served(heap, kind, grant.address, size, stream);
     }
   }
   announce(heap);
-  trace_failure(size, stream);
+  trace_failure(kind, size, stream);
   report_failure(heap, kind, size, stream);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -110,8 +112,7 @@ std::optional<CUresult> serve(ContextHeap& heap, HeapKind kind, Bytes size, Stre
     return serve_under_pressure(heap, kind, size, stream, grant.status, out);
   }
   *out = grant.address;
-  trace_allocate(grant.address, size, stream);
-  return served(heap, kind, size, stream);
+  return served(heap, kind, grant.address, size, stream);
 }
 
 std::optional<CUresult> take_back(ContextHeap* here, HeapKind kind, CUdeviceptr address,
@@ -150,13 +151,13 @@ void note_passed(ContextHeap& heap, HeapKind kind, Bytes size, StreamId stream, 
   if (door.heap != nullptr) return;
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     announce(heap);
-    trace_failure(size, stream);
+    trace_failure(kind, size, stream);
     report_failure(heap, kind, size, stream);
   }
   if (result != CUDA_SUCCESS || size == 0) return;
   door.ledger.add(*out, size, stream);
-  trace_allocate(*out, size, stream);
   if (!heap.gpu.announced.load(std::memory_order_relaxed)) announce(heap);
+  trace_allocate(kind, *out, size, stream);
   log::sample_if_due();
 }
 

@@ -46,7 +46,7 @@ CUresult allocate_through(ContextHeap& heap, HeapKind kind, CUdeviceptr* out, st
 template <class Pass>
 CUresult free_through(ContextHeap* here, HeapKind kind, CUdeviceptr address,
                       const StreamRef& stream, Pass pass) noexcept {
-  trace_free(address, stream.id);
+  trace_free(kind, address, stream.id);
   if (const auto answer = take_back(here, kind, address, stream)) return *answer;
   Ledger::Entry entry;
   Ledger* const ledger = strike_off(address, &entry);

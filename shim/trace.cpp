@@ -37,6 +37,10 @@ std::uint32_t thread_id() noexcept {
   return id;
 }
 
+constexpr EventDoor door_of(log::HeapKind kind) {
+  return kind == log::HeapKind::synchronous ? EventDoor::synchronous : EventDoor::stream_ordered;
+}
+
 void warn(const char* what, int error) noexcept {
   char reason[128];
   try {
@@ -50,9 +54,9 @@ void on_stop(int error) noexcept { warn("the trace ends early: ", error); }
 
 }  // namespace
 
-void detail::append_trace(TraceWriter& writer, Action action, Address address, Bytes size,
-                          StreamId stream) noexcept {
-  writer.append({now_ns(), address, size, stream, thread_id(), action});
+void detail::append_trace(TraceWriter& writer, log::HeapKind door, Action action, Address address,
+                          Bytes size, StreamId stream) noexcept {
+  writer.append({now_ns(), address, size, stream, thread_id(), action, door_of(door)});
 }
 
 void trace_start(int device, Bytes device_total) noexcept {

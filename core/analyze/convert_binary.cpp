@@ -15,6 +15,7 @@ void write_pod(std::ostream& out, const Pod& pod) {
 std::uint64_t write_binary(EventSource& source, std::ostream& out) {
   std::uint64_t events = 0;
   TraceHeader header;
+  if (source.has_stream_ordered()) header.doors = stream_ordered_bit;
   Event event;
   for (; source.next(&event); ++events) {
     if (events == 0) {

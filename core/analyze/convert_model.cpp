@@ -28,8 +28,9 @@ ModelSegments segments_of(const Heap& heap) {
   return segments;
 }
 
-TraceCounts run_model(EventSource& source, ReplayHeap* heap, const ModelVisitor& visit) {
-  StepReader reader(source);
+TraceCounts run_model(EventSource& source, Doors doors, ReplayHeap* heap,
+                      const ModelVisitor& visit) {
+  StepReader reader(source, doors);
   std::vector<ReplayStep> steps;
   Event event;
   while (source.next(&event)) {

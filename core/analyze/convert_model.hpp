@@ -27,7 +27,8 @@ ModelSegments segments_of(const Heap& heap);
 using ModelVisitor =
     std::function<void(const Event& event, const ReplayStep& step, Address address)>;
 
-/// Sends a whole trace through `heap`. Returns what it held.
-TraceCounts run_model(EventSource& source, ReplayHeap* heap, const ModelVisitor& visit);
+/// Sends what is wanted of a trace through `heap`. Returns what the trace held.
+TraceCounts run_model(EventSource& source, Doors doors, ReplayHeap* heap,
+                      const ModelVisitor& visit);
 
 }  // namespace fragshim

@@ -19,12 +19,10 @@ class Watcher {
       : source_(source), heap_(options), out_(*out) {}
 
   void run() {
-    const TraceCounts counts = run_model(
-        source_, &heap_, [this](const Event& event, const ReplayStep& step, Address address) {
-          watch(event, step, address);
-        });
-    out_.events = counts.events;
-    out_.recorded_failures = counts.recorded_failures;
+    const TraceCounts counts = run_model(source_, Doors::leading, &heap_,
+                                         [this](const Event& event, const ReplayStep& step,
+                                                Address address) { watch(event, step, address); });
+    out_.counts = counts;
     out_.counters = heap_.heap().counters();
     out_.growth = low_water_.growth();
     if (out_.growth) find_holders();
@@ -120,7 +118,7 @@ class Watcher {
   void find_holders() {
     std::map<std::string, DiagnosedHolder> groups;
     for (const auto& [address, origin] : origins_) {
-      if (origin.row <= out_.events / 4) continue;
+      if (origin.row <= out_.counts.events / 4) continue;
       std::string place = places_[origin.place];
       if (place.empty()) {
         place =

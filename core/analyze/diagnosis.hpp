@@ -58,8 +58,7 @@ struct Diagnosis {
   std::string conf;
   PolicyKind policy = PolicyKind::native;
   Bytes capacity = unlimited;
-  std::uint64_t events = 0;
-  std::uint64_t recorded_failures = 0;
+  TraceCounts counts;
   Counters counters;                                     // at the end
   std::map<std::string, std::uint64_t> failure_classes;  // of all failures
   std::vector<DiagnosedFailure> failures;                // the first ones

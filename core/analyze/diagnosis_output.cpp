@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "core/analyze/diagnosis.hpp"
+#include "core/analyze/replay_output.hpp"
 #include "core/analyze/size_text.hpp"
 #include "core/analyze/tune_output.hpp"
 
@@ -131,15 +132,17 @@ Json failure_json(const DiagnosedFailure& f) {
 }  // namespace
 
 std::string diagnosis_text(const Diagnosis& d) {
-  std::string out = d.trace + ": " + std::to_string(d.events) + " events, under " +
+  std::string out = d.trace + ": " + std::to_string(d.counts.events) + " events, under " +
                     policy_text(d.policy) + (d.conf.empty() ? "" : " with " + d.conf) + "\n";
   const Counters& c = d.counters;
   out += "  peaks: " + size_text(c.requested_peak) + " requested, " + size_text(c.allocated_peak) +
          " allocated, " + size_text(c.reserved_peak) + " reserved; " + std::to_string(c.retries) +
          " retries\n";
-  if (d.recorded_failures != 0) {
-    out += "  failures in the recording itself: " + std::to_string(d.recorded_failures) + "\n";
+  if (d.counts.recorded_failures != 0) {
+    out +=
+        "  failures in the recording itself: " + std::to_string(d.counts.recorded_failures) + "\n";
   }
+  out += left_out_note("  not replayed", d.counts);
   return out + failures_section(d) + worst_section(d) + growth_section(d) + remedy_section(d);
 }
 
@@ -148,11 +151,13 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& d) {
                {"policy", policy_text(d.policy)},
                {"conf", d.conf},
                {"capacity", d.capacity == unlimited ? 0 : d.capacity},
-               {"events", d.events},
+               {"events", d.counts.events},
                {"requested_peak", d.counters.requested_peak},
                {"allocated_peak", d.counters.allocated_peak},
                {"reserved_peak", d.counters.reserved_peak},
                {"retries", d.counters.retries},
+               {"left_out_events", d.counts.left_out_events},
+               {"left_out_peak", d.counts.left_out_peak},
                {"failure_classes", d.failure_classes}};
   json["failures"] = Json::array();
   for (const DiagnosedFailure& failure : d.failures)

@@ -41,6 +41,10 @@ class EventSource {
   /// Rows (or records) that were cut off or never finished, and left out; known at the end.
   virtual std::uint64_t incomplete() const { return 0; }
 
+  /// Whether any request came through the stream-ordered door, known from the start; false where
+  /// the recording knows of no doors.
+  virtual bool has_stream_ordered() const { return false; }
+
   /// Where in the program the event that `next` gave last was asked for, innermost first; empty
   /// where the recording does not say. Valid as long as the source.
   virtual std::vector<CodeFrame> stack() const { return {}; }

@@ -17,10 +17,11 @@ class PerfettoWriter {
   std::uint64_t run(EventSource& source) {
     out_ << R"({"displayTimeUnit":"ms","traceEvents":[)";
     write(R"({"name":"process_name","ph":"M","pid":1,"args":{"name":"GPU memory"}})");
-    const TraceCounts counts = run_model(
-        source, &heap_, [this](const Event& event, const ReplayStep& step, Address address) {
-          write_step(event, step, address);
-        });
+    const TraceCounts counts =
+        run_model(source, Doors::all, &heap_,
+                  [this](const Event& event, const ReplayStep& step, Address address) {
+                    write_step(event, step, address);
+                  });
     out_ << "\n]}\n";
     return counts.events;
   }

@@ -52,10 +52,18 @@ std::string notes(const ReplayedTrace& replayed) {
   add_note(&out, replayed.trace, r.unmatched_frees, "frees of addresses never allocated, ignored");
   add_note(&out, replayed.trace, r.implied_frees, "frees missing before an address came again");
   add_note(&out, replayed.trace, r.incomplete, "incomplete rows, left out");
-  return out + recorded_note(replayed);
+  return out + left_out_note(replayed.trace, r) + recorded_note(replayed);
 }
 
 }  // namespace
+
+std::string left_out_note(const std::string& trace, const TraceCounts& counts) {
+  if (counts.left_out_events == 0) return "";
+  return trace + ": " + std::to_string(counts.left_out_events) +
+         " events of cudaMalloc left out: the program's allocator uses cudaMallocAsync; they "
+         "hold " +
+         size_text(counts.left_out_peak) + " at most, beside what is shown\n";
+}
 
 std::string replay_json(const ReplayedTrace& replayed) {
   const ReplayResult& r = replayed.result;
@@ -83,6 +91,8 @@ std::string replay_json(const ReplayedTrace& replayed) {
       {"unmatched_frees", r.unmatched_frees},
       {"implied_frees", r.implied_frees},
       {"incomplete", r.incomplete},
+      {"left_out_events", r.left_out_events},
+      {"left_out_peak", r.left_out_peak},
   };
   if (replayed.recorded) {
     json["recorded"] = {{"reserved_end", replayed.recorded->reserved},

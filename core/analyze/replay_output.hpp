@@ -19,6 +19,9 @@ struct ReplayedTrace {
   std::optional<RecordedState> recorded = {};  // what the recording itself says
 };
 
+/// A line that says what of a trace is not replayed; empty where all is.
+std::string left_out_note(const std::string& trace, const TraceCounts& counts);
+
 /// One line, without its end. `capacity` is 0 where there is no limit.
 std::string replay_json(const ReplayedTrace& replayed);
 

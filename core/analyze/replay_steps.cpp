@@ -29,6 +29,7 @@ bool StepReader::next(std::vector<ReplayStep>* batch) {
 
 void StepReader::resolve(const Event& event, std::vector<ReplayStep>* batch) {
   ++counts_.events;
+  if (filter_.leaves_out(event)) return leave_out(event, batch);
   switch (event.action) {
     case Action::allocate:
       if (event.address != 0 && event.size != 0) resolve_allocation(event, batch);
@@ -45,6 +46,16 @@ void StepReader::resolve(const Event& event, std::vector<ReplayStep>* batch) {
     case Action::none:
       break;
   }
+}
+
+void StepReader::leave_out(const Event& event, std::vector<ReplayStep>* batch) {
+  counts_.left_out_events = filter_.events();
+  counts_.left_out_peak = filter_.peak();
+  if (event.action != Action::allocate) return;
+  const auto slot = slots_.remove(event.address);
+  if (!slot) return;
+  ++counts_.implied_frees;
+  batch->push_back({Action::free, *slot, 0, event.stream, counts_.events});
 }
 
 void StepReader::resolve_allocation(const Event& event, std::vector<ReplayStep>* batch) {

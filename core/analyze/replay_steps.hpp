@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/analyze/address_slots.hpp"
+#include "core/analyze/door_filter.hpp"
 #include "core/analyze/event_source.hpp"
 #include "core/types.hpp"
 
@@ -26,6 +27,8 @@ struct TraceCounts {
   std::uint64_t unmatched_frees = 0;    // of addresses that were never allocated in the trace
   std::uint64_t implied_frees = 0;      // live addresses handed out again: a free was not recorded
   std::uint64_t incomplete = 0;         // rows cut off
+  std::uint64_t left_out_events = 0;    // of cudaMalloc's blocks beside a stream-ordered allocator
+  Bytes left_out_peak = 0;              // the most that these held at once
 };
 
 class StepSource {
@@ -50,7 +53,8 @@ class StepSource {
 class StepReader final : public StepSource {
  public:
   /// `events` outlives this.
-  explicit StepReader(EventSource& events) : events_(events) {}
+  explicit StepReader(EventSource& events, Doors doors = Doors::leading)
+      : events_(events), filter_(doors == Doors::leading && events.has_stream_ordered()) {}
 
   bool next(std::vector<ReplayStep>* batch) override;
   std::size_t slots() const override { return slots_.bound(); }
@@ -60,10 +64,12 @@ class StepReader final : public StepSource {
   void resolve(const Event& event, std::vector<ReplayStep>* batch);
 
  private:
+  void leave_out(const Event& event, std::vector<ReplayStep>* batch);
   void resolve_allocation(const Event& event, std::vector<ReplayStep>* batch);
   void resolve_free(const Event& event, std::vector<ReplayStep>* batch);
 
   EventSource& events_;
+  DoorFilter filter_;
   AddressSlots slots_;
   TraceCounts counts_;
 };

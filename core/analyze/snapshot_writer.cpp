@@ -21,10 +21,11 @@ class SnapshotWriter {
     pickle_.text("device_traces");
     pickle_.begin_list();
     pickle_.begin_list();
-    const TraceCounts counts = run_model(
-        source_, &heap_, [this](const Event& event, const ReplayStep& step, Address address) {
-          write_step(event, step, address);
-        });
+    const TraceCounts counts =
+        run_model(source_, Doors::all, &heap_,
+                  [this](const Event& event, const ReplayStep& step, Address address) {
+                    write_step(event, step, address);
+                  });
     pickle_.end_list();
     pickle_.end_list();
     write_segments();

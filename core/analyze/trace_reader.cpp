@@ -12,7 +12,16 @@ namespace {
 constexpr std::size_t records_at_once = 8192;
 constexpr std::uint32_t largest_header = 4096;
 
-bool is_known(Action action) { return action >= Action::allocate && action <= Action::trim; }
+bool is_known(const Event& event) {
+  return event.action >= Action::allocate && event.action <= Action::trim &&
+         event.door <= EventDoor::stream_ordered;
+}
+
+bool is_readable(const TraceHeader& header) {
+  return header.version >= oldest_trace_version && header.version <= trace_version &&
+         header.record_size == sizeof(TraceRecord) && header.header_size >= sizeof header &&
+         header.header_size <= largest_header;
+}
 
 }  // namespace
 
@@ -28,10 +37,10 @@ TraceReader::TraceReader(ByteStream input) : input_(std::move(input)) {
     throw InputError(input_.name() + ": cut off within its header");
   }
   std::memcpy(&header_, head.data(), sizeof header_);
-  if (header_.version != trace_version || header_.record_size != sizeof(TraceRecord) ||
-      header_.header_size < sizeof header_ || header_.header_size > largest_header) {
+  if (!is_readable(header_)) {
     throw InputError(input_.name() + ": trace format " + std::to_string(header_.version) +
-                     "; this version reads format " + std::to_string(trace_version));
+                     "; this version reads formats " + std::to_string(oldest_trace_version) +
+                     " to " + std::to_string(trace_version));
   }
   if (input_.peek(header_.header_size).size() < header_.header_size) {
     throw InputError(input_.name() + ": cut off within its header");
@@ -60,9 +69,9 @@ bool TraceReader::next(Event* event) {
       ++holes_;  // or the unused rest of a killed process's file: known at the next record
       continue;
     }
-    if (!is_known(event->action)) {
+    if (!is_known(*event)) {
       throw InputError(input_.name() + ": record " + std::to_string(index_) + ": unknown action " +
-                       std::to_string(static_cast<int>(event->action)));
+                       std::to_string(record.words[0] & 0xff));
     }
     holes_before_record_ += std::exchange(holes_, 0);
     event->time_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(event->time_ns) +

@@ -18,6 +18,7 @@ class TraceReader final : public EventSource {
   /// Times count from the header's realtime: nanoseconds since the epoch.
   bool next(Event* event) override;
   std::uint64_t incomplete() const override { return holes_before_record_ + (cut_ ? 1 : 0); }
+  bool has_stream_ordered() const override { return (header_.doors & stream_ordered_bit) != 0; }
   const TraceHeader& header() const { return header_; }
 
  private:

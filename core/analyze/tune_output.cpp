@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/analyze/replay_output.hpp"
 #include "core/analyze/size_text.hpp"
 #include "core/analyze/text_table.hpp"
 #include "core/analyze/tune_rank.hpp"
@@ -153,6 +154,7 @@ std::string tune_text(const std::vector<TuneTrace>& traces, const Tuning& tuning
   for (const TuneTrace& trace : traces) {
     out += trace.name + ": " + std::to_string(trace.steps.counts().events) + " events, at most " +
            size_text(trace.steps.requested_peak()) + " requested at once\n";
+    out += left_out_note(trace.name, trace.steps.counts());
   }
   out += std::to_string(tuning.rows.size()) + " settings in " +
          (tuning.capacity == unlimited ? "memory without a limit" : size_text(tuning.capacity)) +
@@ -176,7 +178,9 @@ nlohmann::ordered_json tune_json(const std::vector<TuneTrace>& traces, const Tun
   for (const TuneTrace& trace : traces) {
     json["traces"].push_back({{"trace", trace.name},
                               {"events", trace.steps.counts().events},
-                              {"requested_peak", trace.steps.requested_peak()}});
+                              {"requested_peak", trace.steps.requested_peak()},
+                              {"left_out_events", trace.steps.counts().left_out_events},
+                              {"left_out_peak", trace.steps.counts().left_out_peak}});
   }
   json["settings"] = Json::array();
   for (const TuneRow& row : tuning.rows) json["settings"].push_back(row_json(row));

@@ -13,13 +13,21 @@ enum class Action : std::uint8_t {
   trim = 4,              // the cache was emptied (torch.cuda.empty_cache)
 };
 
+/// The call that a request came through. Each door has a heap of its own.
+enum class EventDoor : std::uint8_t {
+  unknown = 0,
+  synchronous = 1,     // cudaMalloc and its like
+  stream_ordered = 2,  // cudaMallocAsync and its like
+};
+
 struct Event {
   std::int64_t time_ns = 0;  // since some fixed point; differences count
   Address address = 0;
-  Bytes size = 0;            // what the program asked for; 0 for free and trim if unknown
+  Bytes size = 0;  // what the program asked for; 0 for free and trim if unknown
   StreamId stream = 0;
   std::uint32_t thread = 0;
   Action action = Action::none;
+  EventDoor door = EventDoor::unknown;  // of a free: the call that freed, whosever the block
 };
 
 }  // namespace fragshim

@@ -109,6 +109,8 @@ int TraceWriter::map() noexcept {
 void TraceWriter::append(const Event& event) noexcept {
   const std::uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
   if (index >= ready_.load(std::memory_order_acquire) && !prepare(index + 1)) return;
+  const std::uint32_t door = door_bit(event);
+  if ((doors_.load(std::memory_order_relaxed) & door) != door) note_door(door);
   const TraceRecord record = pack_record(event, start_ns_);
   auto* place = reinterpret_cast<std::uint64_t*>(mapping_ + offset_of(index));
   place[1] = record.words[1];
@@ -117,6 +119,13 @@ void TraceWriter::append(const Event& event) noexcept {
   __atomic_store_n(place, record.words[0], __ATOMIC_RELEASE);
   // Half-way through a window the next one is made ready, so that nobody has to wait for it.
   if (index % window == window / 2) prepare(round_down(index, window) + 2 * window);
+}
+
+/// Before the first record of a door, so that the header never says less than the records.
+void TraceWriter::note_door(std::uint32_t bit) noexcept {
+  auto* const header = reinterpret_cast<TraceHeader*>(mapping_);
+  __atomic_fetch_or(&header->doors, bit, __ATOMIC_RELEASE);
+  doors_.fetch_or(bit, std::memory_order_relaxed);
 }
 
 /// Makes room in the file for all records below `end`. Any number of threads may do it at once:

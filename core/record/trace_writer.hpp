@@ -53,6 +53,7 @@ class TraceWriter {
 
   int create(const char* path) noexcept;
   int map() noexcept;
+  void note_door(std::uint32_t bit) noexcept;
   bool prepare(std::uint64_t end) noexcept;
   void forget_before(Bytes offset) noexcept;
   bool owns_file() const noexcept;
@@ -61,6 +62,7 @@ class TraceWriter {
 
   std::atomic<std::uint64_t> next_{closed};  // the next record's index; `closed` or more: dropped
   std::atomic<std::uint64_t> ready_{0};      // records below it have room in the file
+  std::atomic<std::uint32_t> doors_{0};      // as in the header
   std::uint64_t limit_ = 0;                  // records that fit the mapping
   std::int64_t start_ns_ = 0;
   char* mapping_ = nullptr;

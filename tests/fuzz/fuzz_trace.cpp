@@ -22,6 +22,7 @@ void check_packing(const Event& event) {
   const Event again = unpack_record(pack_record(event, 0));
   require(again.time_ns == event.time_ns && again.address == event.address);
   require(again.size == event.size && again.action == event.action);
+  require(again.door == event.door);
   require(again.stream == fold_stream(event.stream) && again.thread == event.thread);
 }
 

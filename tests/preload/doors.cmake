@@ -18,6 +18,7 @@ if(TARGET fragshim AND TARGET standin_driver AND NOT FRAGSHIM_SANITIZE)
   # Under a split limit, what dead streams leave joins to blocks too large for small requests.
   door_test(serve_split_limit "[serve]~[unlimited]" "FRAGSHIM_CONF=max_split_size_mb:32")
   door_test(serve_traced "[serve]" "FRAGSHIM_TRACE=${CMAKE_CURRENT_BINARY_DIR}/door-%p.fstrace")
+  door_test(traced "[traced]" "FRAGSHIM_TRACE=${CMAKE_CURRENT_BINARY_DIR}/door-%p.fstrace")
   # Drivers without events of a context, and without ids of contexts.
   foreach(version 12.2 11.4)
     string(REPLACE . _ suffix ${version})

@@ -49,6 +49,7 @@ void check_equal(const std::vector<Event>& left, const std::vector<Event>& right
     CHECK(left[i].size == right[i].size);
     CHECK(left[i].stream == right[i].stream);
     CHECK(left[i].thread == right[i].thread);
+    CHECK(left[i].door == right[i].door);
   }
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("a trace may be cut anywhere behind its header") {
 TEST_CASE("traces of another format are refused with both numbers") {
   TraceHeader header;
   header.version = 9;
-  CHECK(error_of(trace_of({}, header)) == "t: trace format 9; this version reads format 1");
+  CHECK(error_of(trace_of({}, header)) == "t: trace format 9; this version reads formats 1 to 2");
   CHECK(contains(error_of(trace_of({event_at(1, static_cast<Action>(77))})),
                  "record 1: unknown action 77"));
 }

@@ -67,6 +67,7 @@ TEST_CASE("a record holds what an event says") {
   event.size = trace_size_limit;
   event.thread = 0xffffffff;
   event.action = Action::trim;
+  event.door = EventDoor::stream_ordered;
   const Event back = unpack_record(pack_record(event, 500));
   CHECK(back.time_ns == event.time_ns - 500);
   CHECK(back.address == event.address);
@@ -74,6 +75,7 @@ TEST_CASE("a record holds what an event says") {
   CHECK(back.stream == event.stream);
   CHECK(back.thread == event.thread);
   CHECK(back.action == event.action);
+  CHECK(back.door == event.door);
 
   event.size = unlimited;
   CHECK(unpack_record(pack_record(event, 0)).size == trace_size_limit);

@@ -197,7 +197,7 @@ TEST_CASE("a forked child has a log of its own", "[log]") {
     const pid_t child = fork();
     if (child == 0) {
       log::after_fork_in_child();
-      trace_allocate(1, 2, 3);
+      trace_allocate(log::HeapKind::synchronous, 1, 2, 3);
       log::start(fixed_device());
       log::finish();
       _exit(0);
