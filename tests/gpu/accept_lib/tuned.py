@@ -1,5 +1,6 @@
 """Record, tune, believe: a workload is recorded under the shim, `tune` finds the setting for PyTorch's own
 allocator at a cap, and PyTorch must then complete under that cap, reserving what was predicted."""
+import concurrent.futures
 import json
 import os
 import sys
@@ -55,10 +56,16 @@ def natively(name, conf, capacity):
     return json.loads(lines[0].removeprefix("CAPPED "))
 
 
-def compare(table, name, what, foretold, capacity):
-    """One run of PyTorch against what the replay foretold of it."""
-    stats = natively(name, foretold["conf"], capacity)
-    item = f"{name} at {capacity / 2**30:.2f} GiB, {what} ({foretold['conf'] or 'default'})"
+def compare(table, name, answers, capacity):
+    """PyTorch's runs at one cap, at the same time, against what the replay foretold of each: what → foretold."""
+    confs = [foretold["conf"] for foretold in answers.values()]
+    with concurrent.futures.ThreadPoolExecutor(len(confs)) as pool:
+        runs = list(pool.map(lambda conf: natively(name, conf, capacity), confs))
+    for (what, foretold), stats in zip(answers.items(), runs):
+        judge(table, f"{name} at {capacity / 2**30:.2f} GiB, {what} ({foretold['conf'] or 'default'})", foretold, stats)
+
+
+def judge(table, item, foretold, stats):
     if foretold["ooms"]:
         table.add(f"{item}: out of memory, as foretold", f"{stats['ooms']} times", ">= 1", stats["ooms"] >= 1)
         return
@@ -80,15 +87,13 @@ def foretell(shim, table, name):
     trace = record(shim, name)
     capacity = int(requested_peak(shim, trace) * ROOM) >> 20 << 20
     best, default = tune(shim, trace, capacity)
-    compare(table, name, "recommended", best, capacity)
-    compare(table, name, "default", default, capacity)
+    compare(table, name, {"recommended": best, "default": default}, capacity)
     if default["ooms"]:
         return
     # The default fits there: a cap between what the two need tells them apart.
     lower = (best["needed"] + default["needed"]) // 2 >> 20 << 20
     best, default = tune(shim, trace, lower)
-    compare(table, name, "recommended", best, lower)
-    compare(table, name, "default", default, lower)
+    compare(table, name, {"recommended": best, "default": default}, lower)
 
 
 def steps(shim, table):

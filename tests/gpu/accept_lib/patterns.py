@@ -1,0 +1,76 @@
+"""Blocks of every size, each filled with its own pattern and verified before its free: near a memory limit,
+where the heap moves memory all the time, and without one."""
+import json
+import os
+
+from .joblog import JobLog
+from .processes import cudart_folders, plain_environment, run
+
+LIMIT_MIB, LIVE_MIB = 2048, 1900
+BLOCKS = 1_500_000        # under the limit; ACCEPT_BLOCKS changes it
+UNLIMITED_BLOCKS = 300_000
+SABOTAGED_BLOCKS = 20_000
+SECONDS = 60              # for each program, and for so many blocks under the limit
+STITCHES = 100            # moves of memory without which the run proves little
+
+
+def result_of(finished):
+    for line in finished.output.splitlines():
+        if line.startswith("{"):
+            return json.loads(line)
+    return None
+
+
+def pattern_run(table, item, command, env, seconds):
+    """The program's result, with the rows that hold for every run; None where there is none."""
+    finished = run(command, env, seconds)
+    result = result_of(finished)
+    if result is None or finished.status not in (0, 1):  # 1: with wrong words
+        table.fail(item, finished.story())
+        return None
+    first = f" ({result['first'][0]})" if result["first"] else ""
+    table.add(f"{item}: wrong words in {result['blocks']} blocks", f"{result['wrong']}{first}", 0, result["wrong"] == 0)
+    speed = result["blocks"] / result["seconds"] if result["seconds"] else None
+    table.at_least(f"{item}: blocks per second (out of memory {result['out_of_memory']} times)", speed, 0, "", 0)
+    return result
+
+
+def limited(shim, table, program, library_path):
+    blocks = int(os.environ.get("ACCEPT_BLOCKS", BLOCKS))
+    item = f"patterns below {LIMIT_MIB} MiB"
+    env = shim.environment("patterns_limited", LD_LIBRARY_PATH=library_path, FRAGSHIM_QUIET="1",
+                           FRAGSHIM_CONF=f"memory_limit_mb:{LIMIT_MIB}")
+    seconds = SECONDS * max(1, blocks / BLOCKS)
+    if pattern_run(table, item, [program, str(blocks), "--live-mib", str(LIVE_MIB)], env, seconds) is None:
+        return
+    heap = JobLog(shim.log("patterns_limited")).last("exit", "stream_ordered")
+    table.at_least(f"{item}: times that memory was moved", heap.get("stitches"), STITCHES, "", 0)
+    allocated, reserved = heap.get("allocated_peak"), heap.get("reserved_peak")
+    table.at_least(f"{item}: peak reserved over peak allocated", reserved / allocated if allocated else None, 1)
+
+
+def unlimited(shim, table, program, library_path):
+    env = shim.environment("patterns", LD_LIBRARY_PATH=library_path, FRAGSHIM_QUIET="1")
+    command = [program, str(UNLIMITED_BLOCKS), "--live-mib", str(LIVE_MIB), "--seed", "2"]
+    pattern_run(table, "patterns without a limit", command, env, SECONDS)
+
+
+def prove_detection(table, program, library_path):
+    """Blocks freed before their verification, without the shim, must be noticed."""
+    command = [program, str(SABOTAGED_BLOCKS), "--sabotage", "--sync-share", "0"]
+    finished = run(command, plain_environment(LD_LIBRARY_PATH=library_path), SECONDS)
+    result = result_of(finished)
+    wrong = result["wrong"] if result else 0
+    table.add("patterns: wrong words found when blocks are freed before they are verified",
+              wrong if result else finished.story(), "> 0", wrong > 0)
+
+
+def run_part(shim, table):
+    library_path = cudart_folders()
+    program = shim.program("block_patterns_shared")
+    if not os.path.exists(program):
+        table.fail("patterns", "not built: there was no nvcc")
+        return
+    limited(shim, table, program, library_path)
+    unlimited(shim, table, program, library_path)
+    prove_detection(table, program, library_path)
