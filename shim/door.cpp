@@ -46,6 +46,13 @@ void note_retries(ContextHeap& heap, HeapKind kind, Bytes size, StreamId stream)
   log::retry({heap.gpu.ordinal(), kind, stream, size, now.reserved});
 }
 
+/// The retries of a request that failed all the same are told by its own record.
+void forget_retries(ContextHeap& heap, HeapKind kind) noexcept {
+  Door& door = heap.door(kind);
+  door.device_free.store(door.metered.device_free(), std::memory_order_relaxed);
+  door.retries.store(door.heap->counters().retries, std::memory_order_relaxed);
+}
+
 /// The first request of a process opens its trace: before it is traced.
 CUresult served(ContextHeap& heap, HeapKind kind, Address address, Bytes size,
                 StreamId stream) noexcept {
@@ -77,6 +84,7 @@ std::optional<CUresult> serve_under_pressure(ContextHeap& heap, HeapKind kind, B
   announce(heap);
   trace_failure(kind, size, stream);
   report_failure(heap, kind, size, stream);
+  forget_retries(heap, kind);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -14,12 +14,11 @@ constexpr int longest_run = 64;       // free blocks to either side that are loo
 }  // namespace
 
 /// Claims free chunks of about `goal` bytes, at most `most`. What waits for nothing comes first:
-/// the stream's own and idle memory, then other streams'; chunks larger than what is wanted only
-/// where new ones cannot be had.
+/// the stream's own and idle memory, then other streams'. Chunks larger than what is wanted come
+/// last: what they have too much stays free at the end of the new place.
 void VirtualHeap::gather(const Request& request, Bytes goal, Bytes most, Supply* supply) noexcept {
   goal = round_up(goal, device_.granularity());
   for (const bool larger : {false, true}) {
-    if (larger && !request.scarce) return;
     for (const bool lenders : {false, true}) {
       if (lenders && request.alone) continue;
       const bool oversize = request.size >= config_.max_split_size;

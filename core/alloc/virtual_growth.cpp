@@ -10,10 +10,10 @@ namespace {
 // Mapping costs by the chunk, hardly by the byte, and most while the device is busy; but only whole
 // free chunks can be gathered. So a chunk is this part of the most that was ever held (the peak,
 // since a program that empties the cache will soon fill it again), within limits.
-constexpr Bytes unit_share[2] = {128, 1024};           // [small]
+constexpr Bytes unit_share[2] = {160, 1024};           // [small]
 constexpr Bytes least_unit[2] = {16 * MiB, 2 * MiB};   // [small]
 constexpr Bytes most_unit[2] = {256 * MiB, 16 * MiB};  // [small]
-constexpr Bytes slack_share = 128;  // what may be held beyond the peak: one part in so many of it
+constexpr Bytes slack_share = 256;  // what may be held beyond the peak: one part in so many of it
 constexpr Bytes small_share = 8;    // one part in so many of the addresses is for small blocks
 constexpr int holes_looked_at = 64;
 

@@ -46,6 +46,7 @@ class HeapModel {
   /// The nth device call of a kind from now on fails.
   void fail_once(Call call, std::uint64_t nth, Status status);
   SimulatedDevice& device() { return device_; }
+  const Heap& heap() const { return *heap_; }
 
  private:
   struct Live {
