@@ -42,11 +42,16 @@ std::int64_t days_from_epoch(std::int64_t year, std::int64_t month, std::int64_t
   return 365 * y + y / 4 - y / 100 + y / 400 + day_of_year - 719'468;
 }
 
+// Nanoseconds since the epoch reach from 1677 to 2262; no log is older than the epoch.
+constexpr std::int64_t first_year = 1970;
+constexpr std::int64_t last_year = 2261;
+
 std::optional<std::int64_t> date_in_days(std::string_view text) {
   const auto year = part(cut(&text, "-"), 4, 9999);
   const auto month = part(cut(&text, "-"), 2, 12);
   const auto day = part(text, 2, 31);
   if (!year || !month || !day || *month == 0 || *day == 0) return std::nullopt;
+  if (*year < first_year || *year > last_year) return std::nullopt;
   return days_from_epoch(*year, *month, *day);
 }
 

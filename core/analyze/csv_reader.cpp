@@ -10,6 +10,8 @@ namespace fragshim {
 namespace {
 
 constexpr std::int64_t day_ns = 86'400'000'000'000;
+constexpr std::int64_t most_midnights_ns =
+    100'000 * day_ns;  // centuries: nanoseconds overflow soon
 
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -113,7 +115,9 @@ std::int64_t CsvReader::without_midnight(std::int64_t time_ns) {
   if (midnights_ns_ > 0 && time_ns - last_time_ > day_ns / 2) {
     return time_ns + midnights_ns_ - day_ns;
   }
-  if (last_time_ - time_ns > day_ns / 2) midnights_ns_ += day_ns;
+  if (last_time_ - time_ns > day_ns / 2 && midnights_ns_ < most_midnights_ns) {
+    midnights_ns_ += day_ns;
+  }
   last_time_ = time_ns;
   return time_ns + midnights_ns_;
 }

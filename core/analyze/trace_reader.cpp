@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t records_at_once = 8192;
 constexpr std::uint32_t largest_header = 4096;
+constexpr std::int64_t latest_start_ns = std::int64_t{1} << 62;  // records add less than as much
 
 bool is_known(const Event& event) {
   return event.action >= Action::allocate && event.action <= Action::trim &&
@@ -41,6 +42,9 @@ TraceReader::TraceReader(ByteStream input) : input_(std::move(input)) {
     throw InputError(input_.name() + ": trace format " + std::to_string(header_.version) +
                      "; this version reads formats " + std::to_string(oldest_trace_version) +
                      " to " + std::to_string(trace_version));
+  }
+  if (header_.realtime_ns < 0 || header_.realtime_ns > latest_start_ns) {
+    throw InputError(input_.name() + ": it begins at no time that a clock shows");
   }
   if (input_.peek(header_.header_size).size() < header_.header_size) {
     throw InputError(input_.name() + ": cut off within its header");

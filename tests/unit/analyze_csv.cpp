@@ -69,10 +69,12 @@ TEST_CASE("times with a date, without one, and over midnight") {
   CHECK(time_field("23:59:59:000001") == 86'399 * second + 1000);
   CHECK(time_field("00:00:00.1234567899") == 123'456'789);
   for (const char* bad : {"", "1", "1:2", "24:00:00", "00:60:00", "00:00:61", "00:00:00.x",
-                          "2024-13-01 00:00:00", "2024-00-01 00:00:00", "-1:00:00", "00:00:0a"}) {
+                          "2024-13-01 00:00:00", "2024-00-01 00:00:00", "0224-02-29 00:00:00",
+                          "2262-01-01 00:00:00", "-1:00:00", "00:00:0a"}) {
     CAPTURE(bad);
     CHECK_FALSE(time_field(bad).has_value());
   }
+  CHECK(time_field("2261-12-31 23:59:60.999999999") > 0);
   const auto events = read_all(header +
                                "1,23:59:59.9,allocate,0x1,1,0\n"
                                "1,00:00:00.1,free,0x1,1,0\n"

@@ -83,6 +83,14 @@ TEST_CASE("traces of another format are refused with both numbers") {
                  "record 1: unknown action 77"));
 }
 
+TEST_CASE("a trace that begins at no possible time is refused") {
+  TraceHeader header;
+  for (const std::int64_t start : {std::int64_t{-1}, INT64_MAX}) {
+    header.realtime_ns = start;
+    CHECK(contains(error_of(trace_of({event_at(1)}, header)), "at no time"));
+  }
+}
+
 TEST_CASE("what is no trace at all is told so") {
   CHECK(contains(error_of(std::string("\x80\x04\x95stuff", 8)), "t: at byte 3: cut off"));
   CHECK(contains(error_of(std::string("\x7f"
