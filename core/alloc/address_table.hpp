@@ -71,7 +71,7 @@ class AddressTable {
   };
   static constexpr std::size_t first_capacity = 1024;
 
-  std::size_t limit() const { return (mask_ + 1) / 8 * 5; }
+  std::size_t limit() const { return (mask_ + 1) / 2; }
 
   std::size_t home(std::uint64_t key) const {
     // Addresses differ in their upper bits only; the multiplication spreads them to the top.

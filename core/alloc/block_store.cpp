@@ -127,22 +127,6 @@ Block* BlockStore::take(FreeCursor at, Bytes size, bool split) noexcept {
   return block;
 }
 
-void BlockStore::make_live(Block* block, Bytes requested) noexcept {
-  block->state = Block::State::live;
-  block->requested = requested;
-  live_.insert(block->address, block);
-  accounts::allocated(counters, requested, block->size);
-}
-
-Block* BlockStore::end_life(Address address) noexcept {
-  Block* block = live_.erase(address);
-  if (block == nullptr) return nullptr;
-  accounts::freed(counters, block->requested, block->size);
-  block->requested = 0;
-  block->state = Block::State::pending;
-  return block;
-}
-
 void BlockStore::count_free(Usage* usage) const noexcept {
   for (const StreamSlot* slot = slots.first(); slot != nullptr; slot = slot->next) {
     for (const OrderedIndex<Block>& free : slot->free) {

@@ -85,4 +85,22 @@ class BlockStore {
   AddressTable<Block> live_;
 };
 
+// Every allocation and every free comes through these.
+
+inline void BlockStore::make_live(Block* block, Bytes requested) noexcept {
+  block->state = Block::State::live;
+  block->requested = requested;
+  live_.insert(block->address, block);
+  accounts::allocated(counters, requested, block->size);
+}
+
+inline Block* BlockStore::end_life(Address address) noexcept {
+  Block* block = live_.erase(address);
+  if (block == nullptr) return nullptr;
+  accounts::freed(counters, block->requested, block->size);
+  block->requested = 0;
+  block->state = Block::State::pending;
+  return block;
+}
+
 }  // namespace fragshim

@@ -26,7 +26,6 @@ Grant NativeHeap::allocate(Bytes size, StreamId stream) noexcept {
   request.requested = size;
   if (size <= largest_request) {
     request.size = policy::round_size(config_, size);
-    request.segment_size = policy::segment_size(config_, request.size);
     request.small = policy::is_small(request.size);
     request.slot = store_.slots.find_or_create(fenced() ? all_streams : stream);
   }

@@ -51,7 +51,7 @@ class NativeHeap final : public Heap {
   struct Request {
     Bytes requested;     // what the program asked for
     Bytes size;          // after rounding
-    Bytes segment_size;  // what a new segment for it would take
+    Bytes segment_size;  // what a new segment for it would take; once nothing cached fits
     bool small;
     StreamSlot* slot;
     Status failure;  // the last refusal of the device

@@ -23,6 +23,7 @@ constexpr auto last_resort = std::chrono::milliseconds(20);
 /// PyTorch's order: collect garbage, grow, release oversize blocks and grow, release all and grow.
 Block* NativeHeap::obtain(Request& request, HeapLock& lock) noexcept {
   const Counted here(at_work_);
+  request.segment_size = policy::segment_size(config_, request.size);
   if (fenced()) {
     if (Block* block = reuse_pending(request, lock)) return block;
   }

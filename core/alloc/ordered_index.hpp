@@ -24,17 +24,22 @@ struct IndexKey {
   constexpr Whole whole() const { return static_cast<Whole>(major) << 64 | minor; }
 };
 
+/// Keys behind a node's last one are `nothing`, so that a search has the same few steps whatever
+/// the count: 31 is one less than a power of two.
 struct IndexNode {
-  static constexpr unsigned capacity = 32;
-  // Entries are written before `count` includes them: no need to clear them first.
-  IndexNode() {}  // NOLINT(modernize-use-equals-default)
+  static constexpr unsigned capacity = 31;
+  static constexpr IndexKey nothing{~std::uint64_t{0}, ~std::uint64_t{0}};
+  IndexNode() { clear_from(0); }
+  void clear_from(unsigned at) {
+    for (; at <= capacity; ++at) keys[at] = nothing;
+  }
 
   std::uint32_t count = 0;
   bool leaf = true;
   IndexNode* prev = nullptr;  // leaves only: the neighbours in key order
   IndexNode* next = nullptr;
-  IndexKey keys[capacity];  // inner nodes, but for the first: a lower bound of what is under it
-  void* values[capacity];   // leaves: the mapped pointers; inner nodes: IndexNode*
+  IndexKey keys[capacity + 1];  // inner nodes, but for the first: a lower bound of what is under it
+  void* values[capacity];       // leaves: the mapped pointers; inner nodes: IndexNode*
 };
 
 using IndexNodes = Pool<IndexNode>;
