@@ -73,12 +73,19 @@ std::string worst_section(const Diagnosis& d) {
          pin_lines(d.worst.pins);
 }
 
+std::string iteration_text(const LowWater::Growth& growth) {
+  if (growth.iterations == 0) return "";
+  return ", " + size_text(growth.bytes_per_iteration()) + " in each of " +
+         std::to_string(growth.iterations) + " iterations";
+}
+
 std::string growth_section(const Diagnosis& d) {
   if (!d.growth) return "";
-  std::string out =
-      "  suspected leak: the least requested keeps rising, from " + size_text(d.growth->from) +
-      " to " + size_text(d.growth->to) + " in " + decimal(d.growth->seconds) + " s (" +
-      size_text(static_cast<Bytes>(d.growth->bytes_per_second() * 60)) + " a minute)\n";
+  std::string out = "  suspected leak: the least requested keeps rising, from " +
+                    size_text(d.growth->from) + " to " + size_text(d.growth->to) + " in " +
+                    decimal(d.growth->seconds) + " s (" +
+                    size_text(static_cast<Bytes>(d.growth->bytes_per_second() * 60)) + " a minute" +
+                    iteration_text(*d.growth) + ")\n";
   for (const DiagnosedHolder& holder : d.holders) {
     out += "      " + size_text(holder.bytes) + " in " + std::to_string(holder.blocks) +
            " never freed: " + holder.place + "\n";
@@ -164,8 +171,11 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& d) {
     json["failures"].push_back(failure_json(failure));
   json["most_pinned"] = moment_json(d.worst);
   if (d.growth) {
-    json["growth"] = {
-        {"from", d.growth->from}, {"to", d.growth->to}, {"seconds", d.growth->seconds}};
+    json["growth"] = {{"from", d.growth->from},
+                      {"to", d.growth->to},
+                      {"seconds", d.growth->seconds},
+                      {"iterations", d.growth->iterations},
+                      {"bytes_per_iteration", d.growth->bytes_per_iteration()}};
     for (const DiagnosedHolder& holder : d.holders) {
       json["growth"]["never_freed"].push_back(
           {{"place", holder.place}, {"bytes", holder.bytes}, {"blocks", holder.blocks}});

@@ -5,14 +5,33 @@
 
 namespace fragshim {
 
+void Swings::add(Bytes level) {
+  if (falling_) {
+    low_ = std::min(low_, level);
+  } else {
+    high_ = std::max(high_, level);
+  }
+  const Bytes fall = high_ - (falling_ ? low_ : level);
+  deepest_ = std::max(deepest_, fall);
+  if (falling_ && level - low_ > deepest_ / 2) {
+    falling_ = false;
+    high_ = level;
+    ++count_;
+  } else if (!falling_ && fall > deepest_ / 2) {
+    falling_ = true;
+    low_ = level;
+  }
+}
+
 void LowWater::add(double seconds, Bytes held) {
+  swings_.add(held);
   if (bins_.empty() || in_last_ == per_bin_) {
     if (bins_.size() == most_bins) merge_pairs();
-    bins_.push_back({seconds, held});
+    bins_.push_back({seconds, held, swings_.count()});
     in_last_ = 1;
     return;
   }
-  if (held < bins_.back().held) bins_.back() = {seconds, held};
+  if (held < bins_.back().held) bins_.back() = {seconds, held, swings_.count()};
   ++in_last_;
 }
 
@@ -45,7 +64,8 @@ std::optional<LowWater::Growth> LowWater::growth() const {
   const Bin& last = least.back();
   const bool much = last.held - first.held >= std::max(MiB, last.held / 50);
   if (rises < windows - 2 || !much || last.seconds <= first.seconds) return std::nullopt;
-  return Growth{first.held, last.held, last.seconds - first.seconds};
+  return Growth{first.held, last.held, last.seconds - first.seconds,
+                last.iteration - first.iteration};
 }
 
 }  // namespace fragshim

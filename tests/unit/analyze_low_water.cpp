@@ -28,10 +28,23 @@ TEST_CASE("a low-water mark that keeps rising is a leak, with its slope") {
   REQUIRE(growth.has_value());
   CHECK(is_near(growth->bytes_per_second(), 1.0 * MiB, 0.01));
   CHECK(growth->to > growth->from);
+  CHECK(growth->bytes_per_iteration() == 10 * MiB);
 }
 
 TEST_CASE("a rise and fall from iteration to iteration is none") {
   CHECK_FALSE(of(2000, iteration).growth().has_value());
+}
+
+TEST_CASE("iterations are large falls and rises, however small ones go on within") {
+  Swings swings;
+  for (int i = 0; i < 1000; ++i) {
+    swings.add(30 * GiB + iteration(i) + (i % 2 == 0 ? 500 * MiB : 0));
+  }
+  CHECK(swings.count() >= 99);
+  CHECK(swings.count() <= 101);
+  Swings rising;
+  for (int i = 0; i < 1000; ++i) rising.add(static_cast<Bytes>(i));
+  CHECK(rising.count() == 0);
 }
 
 TEST_CASE("growth at the start alone is none") {

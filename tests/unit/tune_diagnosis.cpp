@@ -95,6 +95,8 @@ TEST_CASE("a leak is told with its slope and what is never freed") {
   const Diagnosis d = diagnose_text(leaky);
   REQUIRE(d.growth);
   CHECK(testing::is_near(d.growth->bytes_per_second(), MiB, 0.05));
+  CHECK(testing::is_near(static_cast<double>(d.growth->bytes_per_iteration()), MiB, 0.01));
+  CHECK(contains(diagnosis_text(d), "1.00 MiB in each of"));
   REQUIRE(d.holders.size() == 1);
   CHECK(d.holders[0].blocks == 300);
   CHECK(contains(d.holders[0].place, "blocks of 1.00 MiB on stream 0"));
