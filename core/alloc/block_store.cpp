@@ -110,12 +110,15 @@ void BlockStore::erase_free(Block* block) noexcept {
   block->slot->free[block->small].erase(nodes_, {block->size, block->address});
 }
 
-Block* BlockStore::take(FreeCursor at, Bytes size, bool split) noexcept {
+Block* BlockStore::take(StreamSlot* slot, bool small, FreeCursor at, Bytes size,
+                        bool split) noexcept {
   live_.prefetch(at.key().minor);  // make_live comes for it
   Block* block = at.get();
-  OrderedIndex<Block>& free = block->slot->free[block->small];
+  __builtin_prefetch(block, 1);
+  OrderedIndex<Block>& free = slot->free[small];
   if (split) {
-    block->state = Block::State::free;  // the rest's state
+    free.prefetch({at.key().major - size, at.key().minor + size});  // where the rest will be
+    block->state = Block::State::free;                              // the rest's state
     Block* rest = cut(block, size);
     rest->born = searches[rest->small];
     free.rekey(nodes_, at, {rest->size, rest->address}, rest);

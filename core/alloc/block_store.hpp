@@ -41,9 +41,9 @@ class BlockStore {
   /// `settle` for each block of a chain through Block::link.
   void settle_chain(Block* chain) noexcept;
   using FreeCursor = OrderedIndex<Block>::Cursor;
-  /// Takes the free block a cursor stands on out of its index, cutting it to `size` if `split`; the
-  /// rest stays free.
-  Block* take(FreeCursor at, Bytes size, bool split) noexcept;
+  /// Takes the free block a cursor stands on out of its index, slot->free[small], cutting it to
+  /// `size` if `split`; the rest stays free.
+  Block* take(StreamSlot* slot, bool small, FreeCursor at, Bytes size, bool split) noexcept;
   void insert_free(Block* block) noexcept;
   void erase_free(Block* block) noexcept;
 

@@ -63,7 +63,7 @@ Block* NativeHeap::take_free(const Request& request) noexcept {
   OrderedIndex<Block>& free = request.slot->free[request.small];
   auto at = free.lower_bound({request.size, 0});
   if (!at) return nullptr;
-  if (at->expandable) {
+  if (config_.expandable_segments && at->expandable) {
     // What an expandable block can grow to counts as its size.
     const auto reach = [](const Block* block) {
       const Block* next = block->next;
@@ -74,10 +74,11 @@ Block* NativeHeap::take_free(const Request& request) noexcept {
       at = next;
     }
   }
-  if (!policy::may_serve(config_, at->size, request.size)) return nullptr;
+  const Bytes found = at.key().major;  // the block itself may be far away
+  if (!policy::may_serve(config_, found, request.size)) return nullptr;
   const bool split =
-      policy::should_split(config_, at->small, request.size, at->size - request.size);
-  return store_.take(at, request.size, split);
+      policy::should_split(config_, request.small, request.size, found - request.size);
+  return store_.take(request.slot, request.small, at, request.size, split);
 }
 
 /// Splits off what the request does not need from a block in no index. Null: there was no block,

@@ -92,12 +92,11 @@ void split_child(IndexNodes& nodes, IndexNode* parent, unsigned at) noexcept {
   insert_at(parent, at + 1, upper->keys[0], upper);
 }
 
-/// Fetches the keys of a node about to be searched, all at once: one by one the search would wait
-/// for each.
-void prefetch_keys(const IndexNode& node) {
-  constexpr unsigned keys_in_a_line = 64 / sizeof(IndexKey);
-  for (unsigned at = 0; at < IndexNode::capacity; at += keys_in_a_line) {
-    __builtin_prefetch(&node.keys[at]);
+/// Fetches a node about to be searched, all at once: line by line the search would wait for each.
+void prefetch_node(const IndexNode& node) {
+  constexpr std::size_t line = 64;
+  for (std::size_t at = 0; at < sizeof(IndexNode); at += line) {
+    __builtin_prefetch(reinterpret_cast<const char*>(&node) + at);
   }
 }
 
@@ -141,11 +140,18 @@ IndexTree::Cursor IndexTree::lower_bound(const IndexKey& key) const noexcept {
   IndexNode* node = root_;
   for (unsigned depth = 0; depth < height_; ++depth) {
     node = child(node, child_for(*node, key));
-    prefetch_keys(*node);
+    prefetch_node(*node);
   }
   const unsigned at = count_below(*node, key);
   if (at < node->count) return {node, at};
   return {node->next, 0};
+}
+
+void IndexTree::prefetch(const IndexKey& key) const noexcept {
+  if (height_ == 0) return;
+  const IndexNode* node = root_;
+  for (unsigned depth = 0; depth < height_; ++depth) node = child(node, child_for(*node, key));
+  prefetch_node(*node);
 }
 
 IndexTree::Cursor IndexTree::first() const noexcept {
@@ -177,6 +183,7 @@ bool IndexTree::insert(IndexNodes& nodes, const IndexKey& key, void* value) noex
   IndexNode* node = root_;
   while (!node->leaf) {
     unsigned at = child_for(*node, key);
+    prefetch_node(*child(node, at));
     if (child(node, at)->count == IndexNode::capacity) {
       split_child(nodes, node, at);
       at = child_for(*node, key);

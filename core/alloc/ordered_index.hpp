@@ -73,6 +73,8 @@ class IndexTree {
   void rekey(IndexNodes& nodes, const Cursor& at, const IndexKey& key, void* value) noexcept;
   /// The first key >= `key`.
   Cursor lower_bound(const IndexKey& key) const noexcept;
+  /// Brings the place of a key nearer, for a caller who will soon insert it.
+  void prefetch(const IndexKey& key) const noexcept;
   Cursor first() const noexcept;
   Cursor last() const noexcept;
   std::size_t size() const noexcept { return size_; }
@@ -122,6 +124,7 @@ class OrderedIndex {
     tree_.rekey(nodes, at.at_, key, value);
   }
   Cursor lower_bound(const IndexKey& key) const noexcept { return Cursor(tree_.lower_bound(key)); }
+  void prefetch(const IndexKey& key) const noexcept { tree_.prefetch(key); }
   Cursor first() const noexcept { return Cursor(tree_.first()); }
   Cursor last() const noexcept { return Cursor(tree_.last()); }
   /// The last key <= `key`.

@@ -71,8 +71,10 @@ bool VirtualHeap::splits(const Request& request, Bytes block) const noexcept {
 /// Best fit among a slot's free blocks, cut to size.
 Block* VirtualHeap::take_free(StreamSlot* slot, const Request& request) noexcept {
   const auto at = slot->free[request.small].lower_bound({request.size, 0});
-  if (!at || !policy::may_serve(config_, at->size, request.size)) return nullptr;
-  return store_.take(at, request.size, splits(request, at->size));
+  if (!at) return nullptr;
+  const Bytes found = at.key().major;  // the block itself may be far away
+  if (!policy::may_serve(config_, found, request.size)) return nullptr;
+  return store_.take(slot, request.small, at, request.size, splits(request, found));
 }
 
 /// Best fit among what the stream may use at once.
