@@ -116,7 +116,7 @@ def watch_optimizers():
             steps.optimized()
 
     torch.optim.Optimizer.__init__ = watched
-    torch.optim.optimizer.register_optimizer_step_post_hook(after_step)
+    importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook(after_step)
 
 
 def quick(real, mean_and_scale):
