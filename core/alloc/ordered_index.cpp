@@ -92,6 +92,8 @@ void split_child(IndexNodes& nodes, IndexNode* parent, unsigned at) noexcept {
   insert_at(parent, at + 1, upper->keys[0], upper);
 }
 
+constexpr unsigned height_of_far_nodes = 2;  // the nodes of a lower tree are in some cache
+
 /// Fetches a node about to be searched, all at once: line by line the search would wait for each.
 void prefetch_node(const IndexNode& node) {
   constexpr std::size_t line = 64;
@@ -140,7 +142,7 @@ IndexTree::Cursor IndexTree::lower_bound(const IndexKey& key) const noexcept {
   IndexNode* node = root_;
   for (unsigned depth = 0; depth < height_; ++depth) {
     node = child(node, child_for(*node, key));
-    prefetch_node(*node);
+    if (height_ >= height_of_far_nodes) prefetch_node(*node);
   }
   const unsigned at = count_below(*node, key);
   if (at < node->count) return {node, at};
@@ -148,7 +150,7 @@ IndexTree::Cursor IndexTree::lower_bound(const IndexKey& key) const noexcept {
 }
 
 void IndexTree::prefetch(const IndexKey& key) const noexcept {
-  if (height_ == 0) return;
+  if (height_ < height_of_far_nodes) return;
   const IndexNode* node = root_;
   for (unsigned depth = 0; depth < height_; ++depth) node = child(node, child_for(*node, key));
   prefetch_node(*node);
@@ -183,7 +185,7 @@ bool IndexTree::insert(IndexNodes& nodes, const IndexKey& key, void* value) noex
   IndexNode* node = root_;
   while (!node->leaf) {
     unsigned at = child_for(*node, key);
-    prefetch_node(*child(node, at));
+    if (height_ >= height_of_far_nodes) prefetch_node(*child(node, at));
     if (child(node, at)->count == IndexNode::capacity) {
       split_child(nodes, node, at);
       at = child_for(*node, key);
