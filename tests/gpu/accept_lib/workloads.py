@@ -12,7 +12,9 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 WINDOWS = 3
 SPEED = 0.97           # of the native allocator's steps per second, at least
 MEMORY_SLACK = 0.03    # of reserved / allocated above expandable_segments', at most
-FIRST_LOSS, LOSSES = 2e-3, 2e-2  # relative differences: sums of floats are not always in one order
+# Relative differences: sums of floats are not always in one order, and training carries that on.
+FIRST_LOSS, LOSSES = 2e-3, 2e-2
+COMPARED_LOSSES = 20   # the first ones; later ones drift apart between two runs without the shim, too
 BUILD_LIMIT = 150      # seconds until all models are built, side by side
 ENDLESS = "100000"     # seconds for loads.py: it ends by its number of steps
 
@@ -40,10 +42,10 @@ class Workload:
 
 
 WORKLOADS = [
-    Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 60, 1.111),
-    Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 20, 1.047, at_once=2),
-    Workload("moe", "loads.py", (), ("moe", ENDLESS), "optimizer", 6, 12, 1.024),
-    Workload("detect", "loads.py", ("torchvision",), ("detect", ENDLESS), "optimizer", 10, 30, 1.073),
+    Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 40, 1.111),
+    Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 12, 1.047, at_once=2),
+    Workload("moe", "loads.py", (), ("moe", ENDLESS), "optimizer", 6, 10, 1.024),
+    Workload("detect", "loads.py", ("torchvision",), ("detect", ENDLESS), "optimizer", 6, 12, 1.073),
     Workload("rl", "loads.py", ("transformers",), ("rl", ENDLESS), "optimizer", 2, 3, 1.047),
     Workload("offload", "loads.py", ("transformers",), ("offload", ENDLESS), "clock", 7, 6, 1.086),
     Workload("graphs", "loads.py", (), ("graphs", ENDLESS), "clock", 100, 700, None),
@@ -83,10 +85,10 @@ def compare_losses(table, name, native, shim):
     if not native or len(native) != len(shim):
         table.add(f"{name}: losses", f"{len(shim)} losses against {len(native)}", "as many", False)
         return
-    differences = [abs(a - b) / max(abs(a), 1e-6) for a, b in zip(native, shim)]
+    differences = [abs(a - b) / max(abs(a), 1e-6) for a, b in zip(native, shim)][:COMPARED_LOSSES]
     middle = statistics.median(differences)
     good = differences[0] <= FIRST_LOSS and middle <= LOSSES  # not so for NaN
-    table.add(f"{name}: losses of {len(native)} steps, relative difference",
+    table.add(f"{name}: losses of {len(differences)} steps, relative difference",
               f"first {differences[0]:.1e}, median {middle:.1e}", f"<= {FIRST_LOSS}, {LOSSES}", good)
 
 
