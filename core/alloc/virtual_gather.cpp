@@ -47,10 +47,18 @@ void VirtualHeap::gather_on(const Terms& terms, bool small, Supply* supply) noex
 Block* VirtualHeap::next_smaller(const Terms& terms, bool small,
                                  const IndexKey& than) const noexcept {
   Block* best = nullptr;
-  for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
+  const auto consider = [&](const StreamSlot* slot) {
     const auto at = slot->free[small].at_or_before({than.major, than.minor - 1});
-    if (!at || !lends(at.get(), terms)) continue;
+    if (!at || !lends(at.get(), terms)) return;
     if (best == nullptr || best->size < at->size) best = at.get();
+  };
+  if (!terms.lenders) {
+    consider(terms.taker);
+    consider(idle_);
+    return best;
+  }
+  for (const StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
+    consider(slot);
   }
   return best;
 }

@@ -165,10 +165,11 @@ VirtualHeap::Site VirtualHeap::find_site(const Request& request) const noexcept 
     if (site.hole != nullptr && (best.hole == nullptr || site.missing < best.missing)) best = site;
   };
   int looked_at = 0;
-  for (auto at = holes.first(); at && looked_at < holes_looked_at; at = at.next(), ++looked_at) {
-    consider(at.get());
-  }
+  auto at = holes.first();
+  for (; at && looked_at < holes_looked_at; at = at.next(), ++looked_at) consider(at.get());
   if (const auto last = holes.last()) consider(last.get());
+  // Once the addresses at the end are used up, any hole has to do.
+  for (; at && best.hole == nullptr; at = at.next()) consider(at.get());
   return best;
 }
 

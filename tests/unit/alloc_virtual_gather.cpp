@@ -1,0 +1,119 @@
+// VirtualHeap gathering free chunks: what moves, what stays, and when old addresses go.
+#include <vector>
+
+#include "core/alloc/virtual_heap.hpp"
+#include "core/device/simulated.hpp"
+#include "tests/catch.hpp"
+
+using namespace fragshim;
+
+namespace {
+
+constexpr StreamId here = 1;
+constexpr StreamId there = 2;
+
+/// Eight blocks of 64 MiB side by side, of which every other one is then freed: 256 MiB lie free,
+/// and no two of them touch.
+struct Gaps {
+  SimulatedDevice device;
+  VirtualHeap heap{device, AllocationConfig{}};
+  std::vector<Address> blocks;
+
+  explicit Gaps(StreamId gap_stream = here) {
+    for (int i = 0; i < 8; ++i) blocks.push_back(take(64 * MiB, i % 2 == 0 ? here : gap_stream));
+    for (std::size_t i = 1; i < blocks.size(); i += 2) {
+      device.submit(gap_stream, blocks[i], 64 * MiB);
+      REQUIRE(heap.free(blocks[i], gap_stream).ok());
+    }
+    REQUIRE(reserved() <= 512 * MiB + 16 * MiB);
+  }
+
+  Address take(Bytes size, StreamId stream) {
+    const Grant grant = heap.allocate(size, stream);
+    REQUIRE(grant.address != 0);
+    return grant.address;
+  }
+  Bytes reserved() const { return heap.counters().reserved; }
+  std::uint64_t stitches() const { return heap.counters().stitches; }
+  void check() {
+    std::string why;
+    REQUIRE(heap.check(&why));
+    REQUIRE(device.hazards() == 0);
+    REQUIRE(device.used() == reserved());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("gather: pieces that lie apart serve one large request") {
+  Gaps it;
+  const Bytes before = it.reserved();
+  const Address large = it.take(192 * MiB, here);
+  it.device.submit(here, large, 192 * MiB);  // all of it is there
+  CHECK(it.reserved() <= before + 4 * MiB);
+  CHECK(it.stitches() == 1);
+  it.check();
+}
+
+TEST_CASE("gather: old addresses stay until the device has left them") {
+  Gaps it;
+  const std::size_t mappings = it.device.mappings();
+  it.take(192 * MiB, here);
+  const std::size_t doubled = it.device.mappings();
+  CHECK(doubled > mappings);
+  it.take(300 * MiB, here);  // grows; what ran on the old addresses is still pending
+  CHECK(it.device.mappings() > doubled);
+  it.device.complete_all();
+  it.take(300 * MiB, here);
+  CHECK(it.device.physicals() == it.device.mappings());
+  it.check();
+}
+
+TEST_CASE("gather: another stream's memory moves behind a stream wait") {
+  Gaps it(there);
+  const std::uint64_t waits = it.device.calls(Call::stream_wait);
+  const Address large = it.take(192 * MiB, here);
+  CHECK(it.device.calls(Call::stream_wait) == waits + 1);
+  it.device.submit(here, large, 192 * MiB);
+  CHECK(it.stitches() == 1);
+  it.check();
+}
+
+TEST_CASE("gather: a stream that cannot be made to wait takes no other stream's memory") {
+  Gaps it(there);
+  it.device.fail_every(Call::record, 1, {Outcome::unsupported});
+  const Address large = it.take(192 * MiB, here);
+  it.device.clear_failures();
+  it.device.submit(here, large, 192 * MiB);
+  CHECK(it.stitches() == 0);
+  it.check();
+}
+
+TEST_CASE("gather: at the limit of the card it serves what creation cannot") {
+  SimulatedOptions options;
+  options.capacity = 528 * MiB;
+  SimulatedDevice device(options);
+  VirtualHeap heap(device, AllocationConfig{});
+  std::vector<Address> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(heap.allocate(64 * MiB, here).address);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) REQUIRE(heap.free(blocks[i], here).ok());
+  CHECK(heap.allocate(250 * MiB, here).status.ok());
+  CHECK(heap.counters().retries == 0);
+  CHECK(device.hazards() == 0);
+}
+
+TEST_CASE("gather: a device that fails in the middle leaves everything as it was") {
+  for (const Call call : {Call::map, Call::create}) {
+    for (std::uint64_t nth = 1; nth <= 8; ++nth) {
+      Gaps it;
+      it.device.fail_next(call, nth, {Outcome::failed});
+      it.heap.allocate(260 * MiB, here);
+      it.device.clear_failures();
+      it.check();
+      it.device.complete_all();
+      const Address large = it.take(260 * MiB, here);
+      it.device.submit(here, large, 260 * MiB);
+      it.check();
+    }
+  }
+}
