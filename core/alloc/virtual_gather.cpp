@@ -34,7 +34,8 @@ void VirtualHeap::gather(const Request& request, Bytes goal, Bytes most, Supply*
 /// Claims chunks of one arena, from the largest free blocks first: what a few large gaps hold costs
 /// least to move.
 void VirtualHeap::gather_on(const Terms& terms, bool small, Supply* supply) noexcept {
-  IndexKey than{unlimited, unlimited};
+  // Larger blocks than this are kept for larger requests.
+  IndexKey than{terms.oversize ? unlimited : config_.max_split_size - 1, unlimited};
   for (int i = 0; i < blocks_looked_at && supply->moved_bytes < terms.goal; ++i) {
     Block* block = next_smaller(terms, small, than);
     if (block == nullptr || block->size < device_.granularity()) return;

@@ -102,6 +102,21 @@ TEST_CASE("gather: at the limit of the card it serves what creation cannot") {
   CHECK(device.hazards() == 0);
 }
 
+TEST_CASE("gather: blocks that a split limit keeps whole hide no smaller ones") {
+  SimulatedDevice device;
+  AllocationConfig config;
+  config.max_split_size = 100 * MiB;
+  VirtualHeap heap(device, config);
+  std::vector<Address> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(heap.allocate(48 * MiB, here).address);
+  REQUIRE(heap.free(heap.allocate(400 * MiB, here).address, here).ok());
+  for (std::size_t i = 1; i < blocks.size(); i += 2) REQUIRE(heap.free(blocks[i], here).ok());
+  const Bytes before = heap.counters().reserved;
+  REQUIRE(heap.allocate(90 * MiB, here).status.ok());
+  CHECK(heap.counters().stitches == 1);
+  CHECK(heap.counters().reserved <= before + 4 * MiB);
+}
+
 TEST_CASE("gather: a device that fails in the middle leaves everything as it was") {
   for (const Call call : {Call::map, Call::create}) {
     for (std::uint64_t nth = 1; nth <= 8; ++nth) {
