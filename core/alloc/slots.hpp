@@ -15,7 +15,8 @@ struct StreamSlot {
   FenceQueue returning;             // blocks of other streams, freed on this one
   std::uint64_t users = 0;          // live blocks, blocks on their way home, threads at work here
   std::uint32_t named = 0;          // threads that name the stream to the device right now
-  std::uint32_t tried = 0;          // the last search that asked this slot for a block
+  std::uint64_t tried = 0;          // the last search that asked this slot for a block
+  std::uint64_t ordered = 0;        // the last move that waits for this slot's stream
   bool dead = false;                // the stream is destroyed
   bool asked = false;               // dead: a thread records or asks its fence right now
   bool fenced = false;              // dead: a fence behind its last work was recorded

@@ -98,16 +98,16 @@ void VirtualHeap::gather_around(Block* block, const Terms& terms, Supply* supply
 /// Makes the taker's stream wait for every other stream whose blocks are about to move. False: it
 /// cannot be made to.
 bool VirtualHeap::order_lenders(StreamSlot* taker, const Supply& supply, HeapLock& lock) noexcept {
-  const std::uint32_t search = ++searches_;
+  const std::uint64_t move = ++orders_;  // nobody else ever marks a slot with it
   for (const Chunk* chunk = supply.moved; chunk != nullptr; chunk = chunk->link) {
     const Address end = chunk->address + chunk->size;
     for (const Block* block = chunk->block; block != nullptr && block->address < end;
          block = block->next) {
       StreamSlot* lender = block->slot;
-      if (lender == taker || lender == idle_ || lender->tried == search) continue;
+      if (lender == taker || lender == idle_ || lender->ordered == move) continue;
       const Counted naming(lender->named);
       if (lender->dead || !order_behind(lender->id, taker->id, true, lock)) return false;
-      lender->tried = search;
+      lender->ordered = move;
     }
   }
   return true;

@@ -121,7 +121,7 @@ class VirtualHeap final : public Heap {
   bool outlived(StreamSlot* slot, HeapLock& lock) noexcept;
   void make_idle(StreamSlot* slot) noexcept;
   Block* take_over(const Request& request, bool wait, HeapLock& lock) noexcept;
-  Block* best_elsewhere(const Request& request) noexcept;
+  Block* best_elsewhere(const Request& request, std::uint64_t search) noexcept;
   bool order_behind(StreamId lender, StreamId taker, bool wait, HeapLock& lock) noexcept;
 
   // Memory from the device (virtual_growth.cpp).
@@ -192,7 +192,8 @@ class VirtualHeap final : public Heap {
   std::atomic<Address> base_{0};    // of the reserved range
   Bytes returning_ = 0;             // bytes on their way home
   std::uint32_t operations_ = 0;
-  std::uint32_t searches_ = 0;
+  std::uint64_t searches_ = 0;  // each has a number of its own, as each move has
+  std::uint64_t orders_ = 0;
   std::uint64_t dead_streams_ = 0;
   int at_work_ = 0;  // threads that may have memory in hand without the lock
 };

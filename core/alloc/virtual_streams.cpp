@@ -203,12 +203,12 @@ void VirtualHeap::make_idle(StreamSlot* slot) noexcept {
 /// request's stream wait for it. The block is out of everybody's reach before the fence is
 /// recorded, so nothing freed later can slip in under it.
 Block* VirtualHeap::take_over(const Request& request, bool wait, HeapLock& lock) noexcept {
-  ++searches_;
+  const std::uint64_t search = ++searches_;  // others begin theirs while the lock is dropped
   for (int lenders = 0; lenders < most_lenders; ++lenders) {
-    Block* block = best_elsewhere(request);
+    Block* block = best_elsewhere(request, search);
     if (block == nullptr) return nullptr;
     StreamSlot* lender = block->slot;
-    lender->tried = searches_;
+    lender->tried = search;
     store_.erase_free(block);
     block->state = Block::State::pending;
     const Counted use(lender->users);
@@ -224,10 +224,10 @@ Block* VirtualHeap::take_over(const Request& request, bool wait, HeapLock& lock)
 }
 
 /// The smallest fitting free block of a stream not yet asked in this search.
-Block* VirtualHeap::best_elsewhere(const Request& request) noexcept {
+Block* VirtualHeap::best_elsewhere(const Request& request, std::uint64_t search) noexcept {
   Block* best = nullptr;
   for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
-    if (slot == request.slot || slot == idle_ || slot->dead || slot->tried == searches_) continue;
+    if (slot == request.slot || slot == idle_ || slot->dead || slot->tried == search) continue;
     const auto at = slot->free[request.small].lower_bound({request.size, 0});
     if (!at || !policy::may_serve(config_, at->size, request.size)) continue;
     if (best == nullptr || at->size < best->size) best = at.get();
