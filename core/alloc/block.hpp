@@ -26,7 +26,6 @@ struct alignas(64) Block {
   bool held = false;        // its segment is pinned: neither split nor reused
 
   bool is_free() const { return state == State::free; }
-  bool has_memory() const { return state != State::unmapped && state != State::hollow; }
   bool is_whole() const { return prev == nullptr && next == nullptr; }
 };
 

@@ -174,7 +174,7 @@ bool BlockStore::check_run(const Block* first, Address address, Bytes size, Tall
       return false;
     }
     expected += block->size;
-    if (block->has_memory()) tally->mapped += block->size;
+    if (has_memory(block->state)) tally->mapped += block->size;
     if (block->is_free() && !block->held) ++tally->free_blocks;
     if (block->state != Block::State::live) continue;
     tally->live += block->size;

@@ -23,6 +23,11 @@ enum class BlockState : std::uint8_t {
   hollow,    // addresses whose memory serves elsewhere by now; the device may still be there
 };
 
+/// Whether physical memory of its own is behind a block in that state.
+constexpr bool has_memory(BlockState state) {
+  return state != BlockState::unmapped && state != BlockState::hollow;
+}
+
 /// One stretch of a heap's memory, as `walk` shows it.
 struct BlockView {
   Address address = 0;

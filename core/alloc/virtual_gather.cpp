@@ -181,22 +181,20 @@ void VirtualHeap::reclaim_hollows(HeapLock& lock) noexcept {
 
 /// Whether the device is done with a batch's addresses.
 bool VirtualHeap::left_behind(HollowBatch* batch, HeapLock& lock) noexcept {
-  if (batch->number < moves_past_) batch->over = true;
-  if (batch->over) {
-    if (batch->fence) device_.retire(batch->fence);
-    batch->fence = {};
-    return true;
-  }
+  if (batch->over) return true;
+  batch->over = batch->number < moves_past_ || passed(batch, lock);
+  if (batch->over && batch->fence) device_.retire(batch->fence);
+  return batch->over;
+}
+
+/// Whether a batch's fence has passed; it gets one where there was none to be had before.
+bool VirtualHeap::passed(HollowBatch* batch, HeapLock& lock) noexcept {
   Unlocked unlocked(lock);
   if (!batch->fence && !device_.record(all_streams, &batch->fence).ok()) {
     batch->fence = {};
     return false;
   }
-  if (!device_.query(batch->fence).ok()) return false;
-  device_.retire(batch->fence);
-  batch->fence = {};
-  batch->over = true;
-  return true;
+  return device_.query(batch->fence).ok();
 }
 
 /// Unmaps a batch's addresses. False: some are left in it, to be tried again.

@@ -204,18 +204,22 @@ void VirtualHeap::cut_back(Block* hole, Bytes bytes) noexcept {
   if (bytes < hole->size) make_hole(store_.cut(hole, bytes));
 }
 
+/// Gives records of a chain back that stand for nothing.
+void VirtualHeap::give_records(Chunk* chunks) noexcept {
+  while (chunks != nullptr) {
+    Chunk* chunk = chunks;
+    chunks = chunk->link;
+    chunk_pool_.give(chunk);
+  }
+}
+
 /// Undoes a claim, and what was planned for it.
 void VirtualHeap::abandon(const Site& site, const Supply& supply) noexcept {
-  Chunk* const unused[] = {supply.created,
-                           supply.hollows != nullptr ? supply.hollows->first : nullptr};
-  for (Chunk* chunk : unused) {
-    while (chunk != nullptr) {
-      Chunk* next = chunk->link;
-      chunk_pool_.give(chunk);
-      chunk = next;
-    }
+  give_records(supply.created);
+  if (supply.hollows != nullptr) {
+    give_records(supply.hollows->first);
+    hollow_pool_.give(supply.hollows);
   }
-  if (supply.hollows != nullptr) hollow_pool_.give(supply.hollows);
   for (Chunk* chunk = supply.moved; chunk != nullptr;) {
     Chunk* next = chunk->link;
     keep_chunk(chunk);

@@ -137,6 +137,7 @@ class VirtualHeap final : public Heap {
   bool plan(const Request& request, const Site& site, Supply* supply) noexcept;
   void claim(const Site& site) noexcept;
   void cut_back(Block* hole, Bytes bytes) noexcept;
+  void give_records(Chunk* chunks) noexcept;
   void abandon(const Site& site, const Supply& supply) noexcept;
   Block* join(const Site& site) noexcept;
   Status carry_out(const Supply& supply, Address address) noexcept;
@@ -157,6 +158,7 @@ class VirtualHeap final : public Heap {
   void leave_behind(HollowBatch* batch, StreamId stream, HeapLock& lock) noexcept;
   void reclaim_hollows(HeapLock& lock) noexcept;
   bool left_behind(HollowBatch* batch, HeapLock& lock) noexcept;
+  bool passed(HollowBatch* batch, HeapLock& lock) noexcept;
   bool unmap_hollows(HollowBatch* batch, HeapLock& lock) noexcept;
 
   // Memory back to the device (virtual_release.cpp).

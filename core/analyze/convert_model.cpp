@@ -8,7 +8,7 @@ class SegmentCollector final : public BlockVisitor {
  public:
   explicit SegmentCollector(ModelSegments* out) : out_(out) {}
   void visit(const BlockView& block) override {
-    if (block.state == BlockState::unmapped || block.state == BlockState::hollow) return;
+    if (!has_memory(block.state)) return;
     ModelSegment& segment = (*out_)[block.segment];
     segment.size += block.size;
     segment.stream = block.stream;

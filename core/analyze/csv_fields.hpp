@@ -17,8 +17,8 @@ std::optional<std::uint64_t> decimal_field(std::string_view text);
 std::optional<std::uint64_t> address_field(std::string_view text);
 
 /// `H:M:S` with up to nine digits of a second after a point or colon, before it perhaps a date
-/// `YYYY-MM-DD` (1970 to 2261) and a space or `T`. Nanoseconds since midnight, or since the epoch with a date;
-/// else nothing.
+/// `YYYY-MM-DD` (1970 to 2261) and a space or `T`. Nanoseconds since midnight, or since the epoch
+/// with a date; else nothing.
 std::optional<std::int64_t> time_field(std::string_view text);
 
 /// allocate, allocate failure, free or trim; else nothing.

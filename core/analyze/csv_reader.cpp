@@ -10,8 +10,8 @@ namespace fragshim {
 namespace {
 
 constexpr std::int64_t day_ns = 86'400'000'000'000;
-constexpr std::int64_t most_midnights_ns =
-    100'000 * day_ns;  // centuries: nanoseconds overflow soon
+// Centuries of midnights: soon beyond them, nanoseconds overflow.
+constexpr std::int64_t most_midnights_ns = 100'000 * day_ns;
 
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);

@@ -17,15 +17,14 @@ class EvidenceVisitor final : public BlockVisitor {
   void visit(const BlockView& block) override {
     using State = BlockState;
     const bool joined = block.segment == segment_ && block.address == end_;
-    const bool nothing = block.state == State::unmapped || block.state == State::hollow;
-    if (!joined || nothing) close_run();
+    if (!joined || !has_memory(block.state)) close_run();
     segment_ = block.segment;
     end_ = block.address + block.size;
     if (block.state == State::live) {
       close_pin();
       candidate_ = Pin{block.address, block.size, gap_};
       gap_ = 0;
-    } else if (!nothing) {
+    } else if (has_memory(block.state)) {
       gap_ += block.size;
       note_free(block);
     }

@@ -4,6 +4,7 @@
 #include "core/alloc/virtual_heap.hpp"
 #include "core/device/simulated.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/virtual_support.hpp"
 
 using namespace fragshim;
 
@@ -14,33 +15,18 @@ constexpr StreamId there = 2;
 
 /// Eight blocks of 64 MiB side by side, of which every other one is then freed: 256 MiB lie free,
 /// and no two of them touch.
-struct Gaps {
-  SimulatedDevice device;
-  VirtualHeap heap{device, AllocationConfig{}};
+struct Gaps : Virtual {
   std::vector<Address> blocks;
 
   explicit Gaps(StreamId gap_stream = here) {
     for (int i = 0; i < 8; ++i) blocks.push_back(take(64 * MiB, i % 2 == 0 ? here : gap_stream));
     for (std::size_t i = 1; i < blocks.size(); i += 2) {
       device.submit(gap_stream, blocks[i], 64 * MiB);
-      REQUIRE(heap.free(blocks[i], gap_stream).ok());
+      free(blocks[i], gap_stream);
     }
     REQUIRE(reserved() <= 512 * MiB + 16 * MiB);
   }
-
-  Address take(Bytes size, StreamId stream) {
-    const Grant grant = heap.allocate(size, stream);
-    REQUIRE(grant.address != 0);
-    return grant.address;
-  }
-  Bytes reserved() const { return heap.counters().reserved; }
   std::uint64_t stitches() const { return heap.counters().stitches; }
-  void check() {
-    std::string why;
-    REQUIRE(heap.check(&why));
-    REQUIRE(device.hazards() == 0);
-    REQUIRE(device.used() == reserved());
-  }
 };
 
 }  // namespace

@@ -1,43 +1,10 @@
 // VirtualHeap: growth by what is missing, memory given back, streams that share.
-#include "core/alloc/virtual_heap.hpp"
-
-#include <string>
 #include <vector>
 
-#include "core/device/simulated.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/virtual_support.hpp"
 
 using namespace fragshim;
-
-namespace {
-
-struct Virtual {
-  SimulatedDevice device;
-  VirtualHeap heap;
-  explicit Virtual(Bytes capacity = unlimited, const AllocationConfig& config = {})
-      : device(options(capacity)), heap(device, config) {}
-
-  static SimulatedOptions options(Bytes capacity) {
-    SimulatedOptions options;
-    options.capacity = capacity;
-    return options;
-  }
-  Address take(Bytes size, StreamId stream = 1) {
-    const Grant grant = heap.allocate(size, stream);
-    REQUIRE(grant.address != 0);
-    return grant.address;
-  }
-  void free(Address address, StreamId stream = 1) { REQUIRE(heap.free(address, stream).ok()); }
-  Bytes reserved() const { return heap.counters().reserved; }
-  void check() {
-    std::string why;
-    REQUIRE(heap.check(&why));
-    REQUIRE(device.hazards() == 0);
-    REQUIRE(device.used() == reserved());
-  }
-};
-
-}  // namespace
 
 TEST_CASE("stream-ordered: the heap grows by what is missing") {
   Virtual it;

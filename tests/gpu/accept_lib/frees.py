@@ -1,5 +1,4 @@
 """Frees right behind launches: a million rounds in which every byte is verified on the device."""
-import json
 import os
 
 from .processes import cudart_folders, plain_environment, run
@@ -7,13 +6,6 @@ from .processes import cudart_folders, plain_environment, run
 ROUNDS = {"shared": 1_000_000, "static": 200_000}
 SABOTAGED_ROUNDS = 20_000
 SECONDS_FOR_A_MILLION = 60
-
-
-def result_of(finished):
-    for line in finished.output.splitlines():
-        if line.startswith("{"):
-            return json.loads(line)
-    return None
 
 
 def run_part(shim, table):
@@ -25,7 +17,7 @@ def run_part(shim, table):
             continue
         name = f"frees_{runtime}"
         finished = run([program, str(rounds)], shim.environment(name, LD_LIBRARY_PATH=library_path), 90)
-        result = result_of(finished)
+        result = next(finished.json_lines(), None)
         if result is None:
             table.fail(f"frees {runtime}", finished.story())
             continue
@@ -41,6 +33,6 @@ def prove_detection(shim, table, library_path):
     if not os.path.exists(program):
         return
     finished = run([program, str(SABOTAGED_ROUNDS), "--sabotage"], plain_environment(LD_LIBRARY_PATH=library_path), 60)
-    result = result_of(finished)
+    result = next(finished.json_lines(), None)
     wrong = result["wrong"] if result else 0
     table.add("frees: wrong words found when blocks are reused recklessly", wrong, "> 0", wrong > 0)

@@ -1,5 +1,4 @@
 """What an allocation and its free cost, with the shared and with the static CUDA runtime."""
-import json
 import os
 
 from .processes import cudart_folders, plain_environment, run
@@ -18,12 +17,7 @@ LIMITS = {
 
 def costs_of(finished):
     """Case → nanoseconds, from the program's lines."""
-    costs = {}
-    for line in finished.output.splitlines():
-        if line.startswith("{"):
-            case = json.loads(line)
-            costs[case["case"]] = case["ns"]
-    return costs
+    return {case["case"]: case["ns"] for case in finished.json_lines()}
 
 
 def judge(table, runtime, native, shimmed):

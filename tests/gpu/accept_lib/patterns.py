@@ -1,6 +1,5 @@
 """Blocks of every size, each filled with its own pattern and verified before its free: near a memory limit,
 where the heap moves memory all the time, and without one."""
-import json
 import os
 
 from .joblog import JobLog
@@ -14,17 +13,10 @@ SECONDS = 60              # for each program, and for so many blocks under the l
 STITCHES = 100            # moves of memory without which the run proves little
 
 
-def result_of(finished):
-    for line in finished.output.splitlines():
-        if line.startswith("{"):
-            return json.loads(line)
-    return None
-
-
 def pattern_run(table, item, command, env, seconds):
     """The program's result, with the rows that hold for every run; None where there is none."""
     finished = run(command, env, seconds)
-    result = result_of(finished)
+    result = next(finished.json_lines(), None)
     if result is None or finished.status not in (0, 1):  # 1: with wrong words
         table.fail(item, finished.story())
         return None
@@ -59,7 +51,7 @@ def prove_detection(table, program, library_path):
     """Blocks freed before their verification, without the shim, must be noticed."""
     command = [program, str(SABOTAGED_BLOCKS), "--sabotage", "--sync-share", "0"]
     finished = run(command, plain_environment(LD_LIBRARY_PATH=library_path), SECONDS)
-    result = result_of(finished)
+    result = next(finished.json_lines(), None)
     wrong = result["wrong"] if result else 0
     table.add("patterns: wrong words found when blocks are freed before they are verified",
               wrong if result else finished.story(), "> 0", wrong > 0)

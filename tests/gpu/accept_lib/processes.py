@@ -1,6 +1,7 @@
 """Running programs with and without the shim, each with a time limit of its own."""
 import dataclasses
 import glob
+import json
 import os
 import signal
 import site
@@ -23,6 +24,10 @@ class Finished:
     @property
     def ok(self):
         return self.status == 0
+
+    def json_lines(self):
+        """The JSON objects that the program printed, a line each."""
+        return (json.loads(line) for line in self.output.splitlines() if line.startswith("{"))
 
     def story(self):
         """One line for the table where a program did not do what it should."""

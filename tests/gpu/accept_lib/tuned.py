@@ -15,33 +15,32 @@ ROOM = 1.1         # times the peak of what is asked for: the cap that is tuned 
 PREDICTED = 0.01   # of the reserved peak
 
 
+def completed(finished):
+    if not finished.ok:
+        raise RuntimeError(finished.story())
+    return finished
+
+
+def fragtool(shim, command, *arguments):
+    """What a command of fragtool answers in JSON."""
+    tool = os.path.join(shim.build, "bin", "fragtool")
+    return json.loads(completed(run([tool, command, "--json", *arguments], plain_environment(), 120)).output)
+
+
 def record(shim, name):
     """The trace of a run under the shim."""
     trace = os.path.join(shim.out, name + ".fstrace")
     script, *arguments = CASES[name]
     env = shim.environment("tuned_" + name, FRAGSHIM_TRACE=trace, FRAGSHIM_QUIET="1")
-    finished = run([sys.executable, os.path.join(SCRIPTS, script), *arguments], env, 120)
-    if not finished.ok:
-        raise RuntimeError(finished.story())
+    completed(run([sys.executable, os.path.join(SCRIPTS, script), *arguments], env, 120))
     return trace
 
 
 def tune(shim, trace, capacity):
     """tune's answer, and what it foretells of PyTorch's default."""
-    tool = os.path.join(shim.build, "bin", "fragtool")
-    finished = run([tool, "tune", "--json", "--capacity", str(capacity), trace], plain_environment(), 120)
-    if not finished.ok:
-        raise RuntimeError(finished.story())
-    answer = json.loads(finished.output)
+    answer = fragtool(shim, "tune", "--capacity", str(capacity), trace)
     default = [row for row in answer["settings"] if row["allocator"] == "pytorch" and not row["conf"]][0]
     return answer["pytorch"]["best"], default
-
-
-def requested_peak(shim, trace):
-    finished = run([os.path.join(shim.build, "bin", "fragtool"), "replay", "--json", trace], plain_environment(), 120)
-    if not finished.ok:
-        raise RuntimeError(finished.story())
-    return json.loads(finished.output)["allocated_peak"]
 
 
 def natively(name, conf, capacity):
@@ -49,9 +48,9 @@ def natively(name, conf, capacity):
     script, *arguments = CASES[name]
     env = plain_environment(PYTORCH_CUDA_ALLOC_CONF=conf) if conf else plain_environment()
     command = [sys.executable, CAPPED, str(capacity), os.path.join(SCRIPTS, script), *arguments]
-    finished = run(command, env, 120)
+    finished = completed(run(command, env, 120))
     lines = [line for line in finished.output.splitlines() if line.startswith("CAPPED ")]
-    if not finished.ok or not lines:
+    if not lines:
         raise RuntimeError(finished.story())
     return json.loads(lines[0].removeprefix("CAPPED "))
 
@@ -85,7 +84,7 @@ def check(shim, table, name):
 
 def foretell(shim, table, name):
     trace = record(shim, name)
-    capacity = int(requested_peak(shim, trace) * ROOM) >> 20 << 20
+    capacity = int(fragtool(shim, "replay", trace)["allocated_peak"] * ROOM) >> 20 << 20
     best, default = tune(shim, trace, capacity)
     compare(table, name, {"recommended": best, "default": default}, capacity)
     if default["ooms"]:

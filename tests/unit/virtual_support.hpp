@@ -1,0 +1,38 @@
+// A VirtualHeap on a simulated device, whose every step is checked.
+#pragma once
+
+#include <string>
+
+#include "core/alloc/virtual_heap.hpp"
+#include "core/device/simulated.hpp"
+#include "tests/catch.hpp"
+
+namespace fragshim {
+
+struct Virtual {
+  SimulatedDevice device;
+  VirtualHeap heap;
+  explicit Virtual(Bytes capacity = unlimited, const AllocationConfig& config = {})
+      : device(options(capacity)), heap(device, config) {}
+
+  static SimulatedOptions options(Bytes capacity) {
+    SimulatedOptions options;
+    options.capacity = capacity;
+    return options;
+  }
+  Address take(Bytes size, StreamId stream = 1) {
+    const Grant grant = heap.allocate(size, stream);
+    REQUIRE(grant.address != 0);
+    return grant.address;
+  }
+  void free(Address address, StreamId stream = 1) { REQUIRE(heap.free(address, stream).ok()); }
+  Bytes reserved() const { return heap.counters().reserved; }
+  void check() {
+    std::string why;
+    REQUIRE(heap.check(&why));
+    REQUIRE(device.hazards() == 0);
+    REQUIRE(device.used() == reserved());
+  }
+};
+
+}  // namespace fragshim
