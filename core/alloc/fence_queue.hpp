@@ -1,9 +1,8 @@
 // Freed blocks that wait for the device: gathered into batches, one fence a batch.
 #pragma once
 
-#include <mutex>
-
 #include "core/alloc/block.hpp"
+#include "core/alloc/heap_mutex.hpp"
 #include "core/device/device.hpp"
 
 namespace fragshim {
@@ -20,19 +19,6 @@ struct FenceBatch {
 };
 
 using FenceBatches = Pool<FenceBatch>;
-using HeapLock = std::unique_lock<std::mutex>;
-
-/// Lets go of a heap's lock for the length of a driver call.
-class Unlocked {
- public:
-  explicit Unlocked(HeapLock& lock) : lock_(lock) { lock_.unlock(); }
-  ~Unlocked() { lock_.lock(); }
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
-
- private:
-  HeapLock& lock_;
-};
 
 /// Counts a thread in for as long as it lives; made and dropped with the heap's lock held.
 template <class Count>

@@ -11,7 +11,7 @@ constexpr std::uint64_t batch_size = 64;           // freed blocks that share a 
 }  // namespace
 
 NativeHeap::NativeHeap(Device& device, const AllocationConfig& config, const NativeOptions& options)
-    : device_(device), config_(config), options_(options) {}
+    : device_(device), config_(config), options_(options), mutex_(options.callers) {}
 
 NativeHeap::~NativeHeap() {
   for (auto at = segments_.first(); at; at = at.next()) {

@@ -3,12 +3,11 @@
 // not known: there a freed block is reused only behind a fence over all streams.
 #pragma once
 
-#include <mutex>
-
 #include "config/allocation_config.hpp"
 #include "core/alloc/block_store.hpp"
 #include "core/alloc/fence_queue.hpp"
 #include "core/alloc/heap.hpp"
+#include "core/alloc/heap_mutex.hpp"
 #include "core/alloc/ordered_index.hpp"
 #include "core/alloc/segment.hpp"
 
@@ -27,6 +26,7 @@ struct NativeOptions {
   Bytes fence_spare = 0;
   /// Addresses of one expandable segment, in bytes; PyTorch takes 1 1/8 of the card.
   Bytes expandable_span = 162 * GiB;
+  Callers callers = Callers::many;
 };
 
 /// Expandable segments keep the lock while they map memory: they serve the replay, never a program.
@@ -96,7 +96,7 @@ class NativeHeap final : public Heap {
   Device& device_;
   const AllocationConfig config_;
   const NativeOptions options_;
-  mutable std::mutex mutex_;
+  mutable HeapMutex mutex_;
   BlockStore store_;
   FenceBatches batches_;
   Pool<Segment> segment_pool_;

@@ -16,6 +16,7 @@ VirtualHeap::VirtualHeap(Device& device, const AllocationConfig& config,
     : device_(device),
       config_(config),
       options_(options),
+      mutex_(options.callers),
       idle_(store_.slots.find_or_create(no_stream)),
       everywhere_(store_.slots.find_or_create(all_streams)) {
   // A block of max_split_size or more serves no smaller request: joined without a limit, all free

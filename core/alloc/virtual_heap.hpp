@@ -9,12 +9,12 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
 #include "config/allocation_config.hpp"
 #include "core/alloc/block_store.hpp"
 #include "core/alloc/fence_queue.hpp"
 #include "core/alloc/heap.hpp"
+#include "core/alloc/heap_mutex.hpp"
 
 namespace fragshim {
 
@@ -39,6 +39,7 @@ struct HollowBatch {
 struct VirtualOptions {
   /// Addresses to reserve, in bytes: several times the card, since holes are reused but lazily.
   Bytes span = Bytes{1} << 40;
+  Callers callers = Callers::many;
 };
 
 class VirtualHeap final : public Heap {
@@ -179,7 +180,7 @@ class VirtualHeap final : public Heap {
   Device& device_;
   const AllocationConfig config_;
   const VirtualOptions options_;
-  mutable std::mutex mutex_;
+  mutable HeapMutex mutex_;
   BlockStore store_;
   FenceBatches batches_;
   Pool<Chunk> chunk_pool_;

@@ -9,10 +9,15 @@ namespace fragshim {
 
 std::unique_ptr<Heap> make_heap(Device& device, PolicyKind policy, const AllocationConfig& config,
                                 Bytes allowed) {
-  if (policy == PolicyKind::stitch) return std::make_unique<VirtualHeap>(device, config);
+  if (policy == PolicyKind::stitch) {
+    VirtualOptions options;
+    options.callers = Callers::one;
+    return std::make_unique<VirtualHeap>(device, config, options);
+  }
   if (policy == PolicyKind::native) {
     NativeOptions options;
     options.allowed = allowed;
+    options.callers = Callers::one;
     return std::make_unique<NativeHeap>(device, config, options);
   }
   throw std::invalid_argument("no heap for this policy");

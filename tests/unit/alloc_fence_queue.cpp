@@ -26,7 +26,7 @@ class Meanwhile final : public ForwardingDevice {
 struct Queue {
   SimulatedDevice simulated;
   Meanwhile device{simulated};
-  std::mutex mutex;
+  HeapMutex mutex{Callers::many};
   HeapLock lock{mutex};
   FenceBatches pool;
   FenceQueue queue;
