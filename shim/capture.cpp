@@ -12,6 +12,14 @@
 namespace fragshim::capture {
 namespace detail {
 constinit std::atomic<int> underway{0};
+
+bool is_captured(const StreamRef& stream) noexcept {
+  const Driver* const real = driver();
+  if (!real || !real->cuStreamIsCapturing) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return real->cuStreamIsCapturing(stream.handle, &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
 }  // namespace detail
 
 namespace {
@@ -43,14 +51,6 @@ struct Table {
 constinit Table table{};
 
 }  // namespace
-
-bool holds(const StreamRef& stream) noexcept {
-  const Driver* const real = driver();
-  if (!underway() || !real || !real->cuStreamIsCapturing) return false;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return real->cuStreamIsCapturing(stream.handle, &status) == CUDA_SUCCESS &&
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
 
 Gate::Gate() noexcept {
   in_gate.fetch_add(1, std::memory_order_seq_cst);

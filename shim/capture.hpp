@@ -12,13 +12,16 @@ namespace fragshim::capture {
 
 namespace detail {
 extern constinit std::atomic<int> underway;
+bool is_captured(const StreamRef& stream) noexcept;
 }  // namespace detail
 
 /// Whether any stream of the process is being captured.
 inline bool underway() noexcept { return detail::underway.load(std::memory_order_seq_cst) != 0; }
 
 /// Whether this very stream is: its allocations are nodes of a graph then, the driver's to serve.
-bool holds(const StreamRef& stream) noexcept;
+inline bool holds(const StreamRef& stream) noexcept {
+  return underway() && detail::is_captured(stream);
+}
 
 /// Held around one short call that would spoil a capture. True if no capture was underway; and none
 /// begins before the gate is left.

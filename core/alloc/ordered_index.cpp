@@ -209,17 +209,24 @@ void IndexTree::erase(IndexNodes& nodes, const Cursor& at) noexcept {
 void IndexTree::rekey(IndexNodes& nodes, const Cursor& at, const IndexKey& key,
                       void* value) noexcept {
   IndexNode* leaf = at.node;
+  const unsigned last = leaf->count - 1;
   // Within the leaf's own bounds the rest of the tree need not know.
-  const bool inside = (leaf->keys[0] < key || leaf->prev == nullptr) &&
-                      (!(leaf->keys[leaf->count - 1] < key) || leaf->next == nullptr);
-  if (!inside) {
+  const bool above = leaf->keys[0] < key || leaf->prev == nullptr;
+  const bool below = !(leaf->keys[last] < key) || leaf->next == nullptr;
+  if (!above || !below) {
     erase(nodes, at);
     insert(nodes, key, value);
     return;
   }
-  const unsigned to = count_below(*leaf, key);
-  const unsigned place = to > at.at ? to - 1 : to;
-  if (place != at.at) move_entry(leaf, at.at, place);
+  // The rest of a large block stays the largest, mostly: then no place is to be found.
+  const bool stays = (at.at == 0 || leaf->keys[at.at - 1] < key) &&
+                     (at.at == last || key < leaf->keys[at.at + 1]);
+  unsigned place = at.at;
+  if (!stays) {
+    const unsigned to = count_below(*leaf, key);
+    place = to > at.at ? to - 1 : to;
+    move_entry(leaf, at.at, place);
+  }
   leaf->keys[place] = key;
   leaf->values[place] = value;
 }

@@ -121,6 +121,7 @@ bool VirtualHeap::take_records(Supply* supply) noexcept {
 /// Brings memory to where it is missing for the request. The block is in no index.
 Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   reclaim_hollows(lock);
+  settle_recent();
   const Site site = find_site(request);
   if (site.hole == nullptr) return nullptr;
   claim(site);

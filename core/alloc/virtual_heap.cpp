@@ -1,5 +1,7 @@
 #include "core/alloc/virtual_heap.hpp"
 
+#include <utility>
+
 #include "core/alloc/policy.hpp"
 
 namespace fragshim {
@@ -36,7 +38,8 @@ Grant VirtualHeap::allocate(Bytes size, StreamId stream) noexcept {
   }
   if (request.slot != nullptr && idle_ != nullptr && everywhere_ != nullptr && store_.prepare(1)) {
     if (returning_ > 0 && ++operations_ % look_after == 0) collect_returning(lock);
-    Block* block = take_own(request);
+    Block* block = take_recent(request);
+    if (block == nullptr) block = take_own(request);
     if (block == nullptr) block = fit(obtain(request, lock), request);
     if (block != nullptr) {
       ++request.slot->users;
@@ -55,7 +58,8 @@ Status VirtualHeap::free(Address address, StreamId stream) noexcept {
   StreamSlot* home = block->slot;
   if (home->id == stream && !home->dead) {
     --home->users;
-    store_.settle(block);
+    settle_recent();
+    recent_ = block;
     return {};
   }
   StreamSlot* slot = store_.slots.find_or_create(stream);
@@ -69,6 +73,19 @@ bool VirtualHeap::splits(const Request& request, Bytes block) const noexcept {
   return block - request.size >= policy::min_block && request.size < config_.max_split_size;
 }
 
+/// The block freed last, where it is what the request asks for to the byte.
+Block* VirtualHeap::take_recent(const Request& request) noexcept {
+  if (recent_ == nullptr || recent_->size != request.size || recent_->slot != request.slot) {
+    return nullptr;
+  }
+  return std::exchange(recent_, nullptr);
+}
+
+/// Makes the block freed last free like every other.
+void VirtualHeap::settle_recent() noexcept {
+  if (recent_ != nullptr) store_.settle(std::exchange(recent_, nullptr));
+}
+
 /// Best fit among a slot's free blocks, cut to size.
 Block* VirtualHeap::take_free(StreamSlot* slot, const Request& request) noexcept {
   const auto at = slot->free[request.small].lower_bound({request.size, 0});
@@ -80,6 +97,7 @@ Block* VirtualHeap::take_free(StreamSlot* slot, const Request& request) noexcept
 
 /// Best fit among what the stream may use at once.
 Block* VirtualHeap::take_own(const Request& request) noexcept {
+  settle_recent();
   Block* block = take_free(request.slot, request);
   if (block != nullptr || idle_->free[request.small].empty()) return block;
   block = take_free(idle_, request);

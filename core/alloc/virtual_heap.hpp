@@ -106,6 +106,8 @@ class VirtualHeap final : public Heap {
   };
 
   // The hot path (virtual_heap.cpp).
+  Block* take_recent(const Request& request) noexcept;
+  void settle_recent() noexcept;
   Block* take_free(StreamSlot* slot, const Request& request) noexcept;
   Block* take_own(const Request& request) noexcept;
   bool splits(const Request& request, Bytes block) const noexcept;
@@ -189,6 +191,9 @@ class VirtualHeap final : public Heap {
   std::uint64_t moves_ = 0;         // batches so far
   std::uint64_t moves_past_ = 0;    // of them, so many are known to be left behind
   Arena arenas_[2];                 // [small]
+  /// The block freed last on its own stream, not yet joined with its neighbours: many a program
+  /// asks for the same size again at once.
+  Block* recent_ = nullptr;
   StreamSlot* idle_;                // free blocks that are good for every stream
   StreamSlot* everywhere_;          // blocks freed as of all streams' work
   StreamSlot nobody_;               // unmapped blocks belong here

@@ -9,6 +9,7 @@ namespace fragshim {
 /// Gives idle chunks back until at most `keep` bytes stay reserved, as far as there are any.
 Bytes VirtualHeap::release(Bytes keep, HeapLock& lock) noexcept {
   if (store_.counters.reserved <= keep) return 0;
+  settle_recent();
   const Bytes wanted = store_.counters.reserved - keep;
   Bytes returned = 0;
   for (const bool small : {false, true}) {

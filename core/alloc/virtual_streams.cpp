@@ -124,6 +124,7 @@ void VirtualHeap::forget_stream(StreamId stream) noexcept {
   HeapLock lock(mutex_);
   StreamSlot* slot = store_.slots.find(stream);
   if (slot == nullptr || slot == idle_ || slot == everywhere_) return;
+  settle_recent();
   const Counted here(at_work_);
   const Counted use(slot->users);
   // From here on nobody but this thread begins to name the stream to the device.
