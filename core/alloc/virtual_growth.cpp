@@ -10,10 +10,13 @@ namespace {
 // Mapping costs by the chunk, hardly by the byte, and most while the device is busy; but only whole
 // free chunks can be gathered. So a chunk is this part of the most that was ever held (the peak,
 // since a program that empties the cache will soon fill it again), within limits.
-constexpr Bytes unit_share[2] = {160, 1024};           // [small]
+constexpr Bytes unit_share[2] = {256, 1024};           // [small]
 constexpr Bytes least_unit[2] = {16 * MiB, 2 * MiB};   // [small]
 constexpr Bytes most_unit[2] = {256 * MiB, 16 * MiB};  // [small]
-constexpr Bytes slack_share = 256;  // what may be held beyond the peak: one part in so many of it
+// What may be held beyond the peak: one part in so many of it; and while a new peak is being set,
+// a whole unit of at most this part of it, or every request on the way up would come as a chunk.
+constexpr Bytes slack_share = 512;
+constexpr Bytes climb_share = 64;
 constexpr Bytes small_share = 8;    // one part in so many of the addresses is for small blocks
 constexpr int holes_looked_at = 64;
 
@@ -66,9 +69,12 @@ Bytes VirtualHeap::growth_unit(bool small) const noexcept {
 Bytes VirtualHeap::room_to_grow(const Request& request) const noexcept {
   if (request.scarce) return 0;
   const Counters& counters = store_.counters;
-  const Bytes peak = std::max(counters.allocated_peak, counters.allocated + request.size);
+  const Bytes now = counters.allocated + request.size;
+  const Bytes peak = std::max(counters.allocated_peak, now);
   const Bytes most = peak + peak / slack_share;
-  return most > counters.reserved ? most - counters.reserved : 0;
+  const Bytes room = most > counters.reserved ? most - counters.reserved : 0;
+  if (now <= counters.allocated_peak) return room;
+  return std::max(room, std::min(growth_unit(request.small), now / climb_share));
 }
 
 /// How much memory a site gets: in whole units as long as there is room, else what is missing.
@@ -82,6 +88,15 @@ Bytes VirtualHeap::wanted_bytes(const Request& request, const Site& site,
   return std::min(std::clamp(room / granularity * granularity, least, units), site.hole->size);
 }
 
+/// The size of each of as few equal chunks of at most `most` bytes as make up `bytes`. Blocks that
+/// end where a chunk ends leave nothing of it behind, and equal ones suit the next block of that
+/// size better than large ones and a rest.
+Bytes VirtualHeap::step_for(Bytes bytes, Bytes most) const noexcept {
+  if (bytes == 0) return most;
+  const Bytes count = (bytes + most - 1) / most;
+  return round_up((bytes + count - 1) / count, device_.granularity());
+}
+
 /// Decides where the memory of a claimed site comes from, and has the host memory ready that its
 /// records take. False: there is none.
 bool VirtualHeap::plan(const Request& request, const Site& site, Supply* supply) noexcept {
@@ -89,7 +104,7 @@ bool VirtualHeap::plan(const Request& request, const Site& site, Supply* supply)
   const Bytes wanted = wanted_bytes(request, site, room);
   if (wanted > room) gather(request, wanted - room, site.hole->size, supply);
   supply->created_bytes = wanted - std::min(wanted, supply->moved_bytes);
-  supply->step = chunk_size(request.small);
+  supply->step = step_for(supply->created_bytes, chunk_size(request.small));
   return take_records(supply);
 }
 

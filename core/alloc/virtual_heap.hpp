@@ -136,6 +136,7 @@ class VirtualHeap final : public Heap {
   Bytes growth_unit(bool small) const noexcept;
   Bytes room_to_grow(const Request& request) const noexcept;
   Bytes wanted_bytes(const Request& request, const Site& site, Bytes room) const noexcept;
+  Bytes step_for(Bytes bytes, Bytes most) const noexcept;
   bool take_records(Supply* supply) noexcept;
   bool plan(const Request& request, const Site& site, Supply* supply) noexcept;
   void claim(const Site& site) noexcept;
