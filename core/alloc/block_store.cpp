@@ -81,21 +81,43 @@ static void prefetch_neighbours(const Block* block) noexcept {
   __builtin_prefetch(block->next, 1);
 }
 
+/// Joins a block in no index with the next of its chain, also in none, where the two are
+/// neighbours; null where they are not.
+Block* BlockStore::join_pair(Block* block, Block* next) noexcept {
+  if (next->slot != block->slot || next->held || block->held ||
+      block->size + next->size >= merge_limit) {
+    return nullptr;
+  }
+  Block* lower = next == block->next ? block : next;
+  if (lower->next != (lower == block ? next : block)) return nullptr;
+  absorb(lower, lower->next);
+  ++counters.merges;
+  return lower;
+}
+
 void BlockStore::settle_chain(Block* chain) noexcept {
   constexpr int distance = 4;  // blocks ahead: as long as a line from memory takes
   Block* ahead = chain;
   for (int i = 0; i < distance && ahead != nullptr; ++i, ahead = ahead->link) {
     prefetch_neighbours(ahead);
   }
+  // What lies side by side is mostly freed one after the other: joined first, it takes one search.
+  Block* joined = nullptr;
   while (chain != nullptr) {
     Block* next = chain->link;
     if (ahead != nullptr) {
       prefetch_neighbours(ahead);
       ahead = ahead->link;
     }
-    settle(chain);
+    Block* both = joined == nullptr ? chain : join_pair(joined, chain);
+    if (both == nullptr) {
+      settle(joined);
+      both = chain;
+    }
+    joined = both;
     chain = next;
   }
+  if (joined != nullptr) settle(joined);
 }
 
 void BlockStore::insert_free(Block* block) noexcept {

@@ -78,6 +78,7 @@ class BlockStore {
 
  private:
   void settle_held(Block* block) noexcept;
+  Block* join_pair(Block* block, Block* next) noexcept;
   const char* wrong_with(const Block* block, const Block* prev, Address expected) const;
 
   BlockPool pool_;
