@@ -219,8 +219,8 @@ void IndexTree::rekey(IndexNodes& nodes, const Cursor& at, const IndexKey& key,
     return;
   }
   // The rest of a large block stays the largest, mostly: then no place is to be found.
-  const bool stays = (at.at == 0 || leaf->keys[at.at - 1] < key) &&
-                     (at.at == last || key < leaf->keys[at.at + 1]);
+  const bool stays =
+      (at.at == 0 || leaf->keys[at.at - 1] < key) && (at.at == last || key < leaf->keys[at.at + 1]);
   unsigned place = at.at;
   if (!stays) {
     const unsigned to = count_below(*leaf, key);

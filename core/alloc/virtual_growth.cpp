@@ -17,7 +17,7 @@ constexpr Bytes most_unit[2] = {256 * MiB, 16 * MiB};  // [small]
 // a whole unit of at most this part of it, or every request on the way up would come as a chunk.
 constexpr Bytes slack_share = 512;
 constexpr Bytes climb_share = 64;
-constexpr Bytes small_share = 8;    // one part in so many of the addresses is for small blocks
+constexpr Bytes small_share = 8;  // one part in so many of the addresses is for small blocks
 constexpr int holes_looked_at = 64;
 
 }  // namespace

@@ -195,11 +195,11 @@ class VirtualHeap final : public Heap {
   /// The block freed last on its own stream, not yet joined with its neighbours: many a program
   /// asks for the same size again at once.
   Block* recent_ = nullptr;
-  StreamSlot* idle_;                // free blocks that are good for every stream
-  StreamSlot* everywhere_;          // blocks freed as of all streams' work
-  StreamSlot nobody_;               // unmapped blocks belong here
-  std::atomic<Address> base_{0};    // of the reserved range
-  Bytes returning_ = 0;             // bytes on their way home
+  StreamSlot* idle_;              // free blocks that are good for every stream
+  StreamSlot* everywhere_;        // blocks freed as of all streams' work
+  StreamSlot nobody_;             // unmapped blocks belong here
+  std::atomic<Address> base_{0};  // of the reserved range
+  Bytes returning_ = 0;           // bytes on their way home
   std::uint32_t operations_ = 0;
   std::uint64_t searches_ = 0;  // each has a number of its own, as each move has
   std::uint64_t orders_ = 0;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/analyze/device_curve.hpp"
 #include "core/record/failure.hpp"
 
 namespace fragshim {
@@ -33,6 +34,7 @@ class Replayer {
   void carry_out() {
     const auto start = Clock::now();
     for (const ReplayStep& step : batch_) {
+      if (++steps_ % steps_per_point == 0) curve_.add(step.time_ns, heap_.device_time_us());
       const Address address = heap_.apply(step);
       if (address != 0 || step.action != Action::allocate) continue;
       note_failure(step);
@@ -63,6 +65,8 @@ class Replayer {
     result_.ooms = usage.ooms;
     result_.inactive_split_end = usage.inactive_split;
     result_.device_time_us = heap_.device_time_us();
+    const std::int64_t fifth = result_.begin_ns + result_.duration_ns() / 5;
+    result_.device_time_late_us = result_.device_time_us - curve_.spent_by(fifth);
     const double ns = std::chrono::duration<double, std::nano>(allocator_time_).count();
     result_.replay_ns_per_event =
         result_.events == 0 ? 0 : ns / static_cast<double>(result_.events);
@@ -70,11 +74,15 @@ class Replayer {
 
   bool stopped() const { return options_.stop_at_failure && result_.first_oom_event >= 0; }
 
+  static constexpr std::uint64_t steps_per_point = 64;
+
   const ReplayOptions& options_;
   ReplayHeap heap_;
   std::vector<ReplayStep> batch_;
   Clock::duration allocator_time_{};
   std::uint64_t classified_ = 0;
+  std::uint64_t steps_ = 0;
+  DeviceCurve curve_;
   ReplayResult result_;
 };
 

@@ -26,9 +26,21 @@ struct ReplayResult : TraceCounts {
   std::int64_t first_oom_event = -1;  // its row, from 1; -1: none
   Bytes inactive_split_end = 0;       // cached at the end, beside live blocks
   double device_time_us = 0;          // modelled
+  double device_time_late_us = 0;     // ... after the first fifth of the trace's time
   double replay_ns_per_event = 0;     // spent in the allocator
 
+  /// The driver's time as a share of the trace's; 0 where the trace has no times.
+  double device_time_share() const { return share(device_time_us, 1); }
+  /// The same after the first fifth.
+  double device_time_late_share() const { return share(device_time_late_us, 0.8); }
+
   std::map<std::string, std::uint64_t> failure_classes;  // of the failures that were classified
+
+ private:
+  double share(double us, double part) const {
+    const double whole = static_cast<double>(duration_ns()) * part;
+    return whole > 0 ? us * 1000 / whole : 0;
+  }
 };
 
 /// Sends every event to a fresh heap on a simulated device. A request that fails leaves no block,

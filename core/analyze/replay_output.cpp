@@ -86,6 +86,10 @@ std::string replay_json(const ReplayedTrace& replayed) {
       {"inactive_split_end", r.inactive_split_end},
       {"device_time_us", thousandths(r.device_time_us)},
       {"replay_ns_per_event", thousandths(r.replay_ns_per_event)},
+      {"duration_us", static_cast<double>(r.duration_ns()) / 1000},
+      {"device_time_share", r.device_time_share()},
+      {"device_time_late_us", thousandths(r.device_time_late_us)},
+      {"device_time_late_share", r.device_time_late_share()},
       {"failure_classes", r.failure_classes},
       {"recorded_failures", r.recorded_failures},
       {"unmatched_frees", r.unmatched_frees},
@@ -104,7 +108,8 @@ std::string replay_json(const ReplayedTrace& replayed) {
 
 std::string replay_text(const std::vector<ReplayedTrace>& replayed) {
   TextTable table({"trace", "events", "requested peak", "allocated peak", "reserved peak",
-                   "utilisation", "device calls", "retries", "failures", "device ms", "ns/event"});
+                   "utilisation", "device calls", "retries", "failures", "device ms", "of the run",
+                   "ns/event"});
   std::string all_notes;
   for (const ReplayedTrace& one : replayed) {
     const ReplayResult& r = one.result;
@@ -113,6 +118,7 @@ std::string replay_text(const std::vector<ReplayedTrace>& replayed) {
                share_text(r.allocated_peak, r.reserved_peak),
                std::to_string(r.device_alloc + r.device_free), std::to_string(r.retries),
                std::to_string(r.ooms), decimal_text(r.device_time_us / 1000),
+               r.duration_ns() > 0 ? percent_text(r.device_time_share()) : "-",
                decimal_text(r.replay_ns_per_event)});
     all_notes += notes(one);
   }

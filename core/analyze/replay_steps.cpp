@@ -29,6 +29,7 @@ bool StepReader::next(std::vector<ReplayStep>* batch) {
 
 void StepReader::resolve(const Event& event, std::vector<ReplayStep>* batch) {
   ++counts_.events;
+  note_time(event);
   if (filter_.leaves_out(event)) return leave_out(event, batch);
   switch (event.action) {
     case Action::allocate:
@@ -38,7 +39,7 @@ void StepReader::resolve(const Event& event, std::vector<ReplayStep>* batch) {
       resolve_free(event, batch);
       break;
     case Action::trim:
-      batch->push_back({Action::trim, 0, 0, 0, counts_.events});
+      batch->push_back({Action::trim, 0, 0, 0, counts_.events, event.time_ns});
       break;
     case Action::allocate_failure:
       ++counts_.recorded_failures;
@@ -48,6 +49,13 @@ void StepReader::resolve(const Event& event, std::vector<ReplayStep>* batch) {
   }
 }
 
+/// Threads write their rows a little out of order.
+void StepReader::note_time(const Event& event) {
+  if (counts_.events == 1) counts_.begin_ns = counts_.end_ns = event.time_ns;
+  counts_.begin_ns = std::min(counts_.begin_ns, event.time_ns);
+  counts_.end_ns = std::max(counts_.end_ns, event.time_ns);
+}
+
 void StepReader::leave_out(const Event& event, std::vector<ReplayStep>* batch) {
   counts_.left_out_events = filter_.events();
   counts_.left_out_peak = filter_.peak();
@@ -55,7 +63,7 @@ void StepReader::leave_out(const Event& event, std::vector<ReplayStep>* batch) {
   const auto slot = slots_.remove(event.address);
   if (!slot) return;
   ++counts_.implied_frees;
-  batch->push_back({Action::free, *slot, 0, event.stream, counts_.events});
+  batch->push_back({Action::free, *slot, 0, event.stream, counts_.events, event.time_ns});
 }
 
 void StepReader::resolve_allocation(const Event& event, std::vector<ReplayStep>* batch) {
@@ -65,13 +73,14 @@ void StepReader::resolve_allocation(const Event& event, std::vector<ReplayStep>*
     resolve_free(event, batch);
     slot = slots_.add(event.address);
   }
-  batch->push_back({Action::allocate, *slot, event.size, event.stream, counts_.events});
+  batch->push_back(
+      {Action::allocate, *slot, event.size, event.stream, counts_.events, event.time_ns});
 }
 
 void StepReader::resolve_free(const Event& event, std::vector<ReplayStep>* batch) {
   const auto slot = slots_.remove(event.address);
   if (slot) {
-    batch->push_back({Action::free, *slot, 0, event.stream, counts_.events});
+    batch->push_back({Action::free, *slot, 0, event.stream, counts_.events, event.time_ns});
   } else if (event.address != 0) {
     ++counts_.unmatched_frees;
   }

@@ -17,7 +17,8 @@ struct ReplayStep {
   AddressSlots::Slot slot = 0;
   Bytes size = 0;
   StreamId stream = 0;
-  std::uint64_t row = 0;  // of the event, from 1
+  std::uint64_t row = 0;     // of the event, from 1
+  std::int64_t time_ns = 0;  // of the event; stored steps have none
 };
 
 /// What a trace holds, and what is odd about it.
@@ -29,6 +30,10 @@ struct TraceCounts {
   std::uint64_t incomplete = 0;         // rows cut off
   std::uint64_t left_out_events = 0;    // of cudaMalloc's blocks beside a stream-ordered allocator
   Bytes left_out_peak = 0;              // the most that these held at once
+  std::int64_t begin_ns = 0;            // the first event's time, and the last's
+  std::int64_t end_ns = 0;
+
+  std::int64_t duration_ns() const { return end_ns - begin_ns; }
 };
 
 class StepSource {
@@ -64,6 +69,7 @@ class StepReader final : public StepSource {
   void resolve(const Event& event, std::vector<ReplayStep>* batch);
 
  private:
+  void note_time(const Event& event);
   void leave_out(const Event& event, std::vector<ReplayStep>* batch);
   void resolve_allocation(const Event& event, std::vector<ReplayStep>* batch);
   void resolve_free(const Event& event, std::vector<ReplayStep>* batch);

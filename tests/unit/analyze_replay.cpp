@@ -1,11 +1,14 @@
 // Replay: what counts as an event, what a row does, and what is said about it.
 #include "core/analyze/replay.hpp"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "config/conf_string.hpp"
 #include "core/analyze/byte_stream.hpp"
+#include "core/analyze/device_curve.hpp"
 #include "core/analyze/replay_output.hpp"
+#include "core/device/prices.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/trace_support.hpp"
 
@@ -142,6 +145,45 @@ TEST_CASE("the JSON has the contract's fields, in its order") {
   CHECK(json["events"] == 1);
   replayed.capacity = unlimited;
   CHECK(nlohmann::json::parse(replay_json(replayed))["capacity"] == 0);
+}
+
+TEST_CASE("the driver's time is told as a share of the trace's, and after its first fifth") {
+  // A second a row: one segment at the start, one after 99 seconds, and nothing between.
+  std::string rows = "Thread,Time,Action,Pointer,Size,Stream\n";
+  const auto add = [&rows](int second, const std::string& what) {
+    rows += "1,00:0" + std::to_string(second / 60) + ":" + (second % 60 < 10 ? "0" : "") +
+            std::to_string(second % 60) + ".000000," + what + ",0\n";
+  };
+  add(0, "allocate,0x1,20971520");
+  for (int second = 1; second < 199; ++second) {
+    add(second, second % 2 == 1 ? "free,0x1,20971520" : "allocate,0x1,20971520");
+  }
+  add(199, "allocate,0x2,20971520");
+  add(200, "allocate,0x3,20971520");
+  ReplayedTrace replayed{"t", "", PolicyKind::native, unlimited, {}};
+  replayed.result = replay(*open_events(ByteStream::of(rows, "t")), {});
+  const auto json = nlohmann::json::parse(replay_json(replayed));
+  const double one = prices::at(prices::malloc_us, 20 * MiB);
+  const auto is_near = [&json](const char* name, double wanted) {
+    const double value = json[name];
+    return std::abs(value - wanted) <= 1e-5 * wanted;  // times are printed in thousandths
+  };
+  CHECK(is_near("device_time_us", 3 * one));
+  CHECK(is_near("duration_us", 200e6));
+  CHECK(is_near("device_time_share", 3 * one / 200e6));
+  CHECK(is_near("device_time_late_us", 2 * one));
+  CHECK(is_near("device_time_late_share", 2 * one / 160e6));
+  CHECK(contains(replay_text({replayed}), "of the run"));
+}
+
+TEST_CASE("a curve of many points keeps its shape") {
+  DeviceCurve curve;
+  CHECK(curve.spent_by(7) == 0);
+  for (int second = 0; second < 1'000'000; ++second) curve.add(second, second < 500'000 ? 0 : 3);
+  CHECK(curve.spent_by(-1) == 0);
+  CHECK(curve.spent_by(490'000) == 0);
+  CHECK(curve.spent_by(510'000) == 3);
+  CHECK(curve.spent_by(2'000'000) == 3);
 }
 
 TEST_CASE("the table tells what is odd about a trace") {
