@@ -35,6 +35,8 @@ Remembered& up_to_date() noexcept {
   return remembered;
 }
 
+/// What tells a context from a later one with the same handle; 0: this driver has no such thing, or
+/// would not tell this time.
 unsigned long long id_of(CUcontext context) noexcept {
   const Driver& real = *driver();
   unsigned long long id = 0;
@@ -105,7 +107,8 @@ bool unlist(ContextHeap& heap) noexcept {
 ContextHeap* find_or_make(CUcontext context) noexcept {
   const unsigned long long id = id_of(context);
   ContextHeap* const known = listed_heap(context);
-  if (known != nullptr && known->id == id) return known;
+  // Not to know is no reason to give up a context, and all its memory with it.
+  if (known != nullptr && (id == 0 || known->id == 0 || known->id == id)) return known;
   if (known != nullptr) retire_context(*known);  // an earlier context with the same handle
   ContextHeap* const fresh = make(context, id);
   if (fresh == nullptr) return nullptr;

@@ -5,3 +5,13 @@ add_executable(process_life process_programs/life.cpp
 target_link_libraries(process_life PRIVATE fragshim_flags fragshim_core fragshim_config Threads::Threads)
 set_target_properties(process_life PROPERTIES OUTPUT_NAME life RUNTIME_OUTPUT_DIRECTORY ${lookup_folder})
 list(APPEND lookup_targets process_life)
+
+# Users of the driver API, to be run on the stand-in driver.
+foreach(name endings faults)
+  add_executable(process_${name} process_programs/${name}.cpp)
+  target_link_libraries(process_${name} PRIVATE fragshim_flags ${CMAKE_DL_LIBS} Threads::Threads)
+  target_include_directories(process_${name} SYSTEM PRIVATE ${FRAGSHIM_CUDA_INCLUDE})
+  set_target_properties(process_${name} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${lookup_folder})
+  list(APPEND lookup_targets process_${name})
+endforeach()
