@@ -29,20 +29,24 @@ inline void expect(CUresult result, CUresult wanted, const char* what) {
 }
 
 inline CUresult allocate(CUdeviceptr* address, std::size_t size) {
-  return entry<CUresult (*)(CUdeviceptr*, std::size_t)>("cuMemAlloc_v2")(address, size);
+  static const auto call = entry<CUresult (*)(CUdeviceptr*, std::size_t)>("cuMemAlloc_v2");
+  return call(address, size);
 }
 
 inline CUresult release(CUdeviceptr address) {
-  return entry<CUresult (*)(CUdeviceptr)>("cuMemFree_v2")(address);
+  static const auto call = entry<CUresult (*)(CUdeviceptr)>("cuMemFree_v2");
+  return call(address);
 }
 
 inline CUresult allocate_on(CUstream stream, CUdeviceptr* address, std::size_t size) {
-  return entry<CUresult (*)(CUdeviceptr*, std::size_t, CUstream)>("cuMemAllocAsync")(address, size,
-                                                                                     stream);
+  static const auto call =
+      entry<CUresult (*)(CUdeviceptr*, std::size_t, CUstream)>("cuMemAllocAsync");
+  return call(address, size, stream);
 }
 
 inline CUresult release_on(CUstream stream, CUdeviceptr address) {
-  return entry<CUresult (*)(CUdeviceptr, CUstream)>("cuMemFreeAsync")(address, stream);
+  static const auto call = entry<CUresult (*)(CUdeviceptr, CUstream)>("cuMemFreeAsync");
+  return call(address, stream);
 }
 
 /// Makes the primary context of the first GPU current on this thread.

@@ -57,6 +57,41 @@ TEST_CASE("what a thread leaves behind lives on, and anybody may free it") {
   CHECK(ending("thread_gone", 0) == Words{"end"});
 }
 
+TEST_CASE("a million blocks, ten thousand streams: the shim's own memory stays as it is") {
+  if (standin_folder().empty()) return;
+  CHECK(ending("million", 0) == Words{"flat", "end"});
+  CHECK(ending("streams", 0) == Words{"flat", "end"});
+}
+
+TEST_CASE("hundreds of threads at both doors") {
+  if (standin_folder().empty()) return;
+  CHECK(ending("crowd", 0) == Words{"done", "end"});
+}
+
+TEST_CASE("killed at any moment, a program leaves a log and a trace that can be read") {
+  if (standin_folder().empty()) return;
+  for (int moment = 1; moment <= 20; ++moment) {
+    const std::string script = "\"$0\" forever & sleep 0.$(printf %03d " +
+                               std::to_string(10 * moment) +
+                               "); kill -9 $!; wait $!; cat log; echo; \"$1\" replay --json trace";
+    const Outcome outcome = run_preloaded({"sh", "-c", script, probe("endings"), FRAGSHIM_TOOL},
+                                          {{"LD_LIBRARY_PATH", standin_folder()},
+                                           {"FRAGSHIM_LOG", "log"},
+                                           {"FRAGSHIM_TRACE", "trace"},
+                                           {"FRAGSHIM_LOG_INTERVAL_MS", "10"},
+                                           {"FRAGSHIM_QUIET", "1"}});
+    INFO("after " << 10 * moment << " ms: " << outcome.errors);
+    CHECK(outcome.code == 0);
+    std::size_t records = 0;
+    for (const std::string& line : lines(outcome.output)) {
+      if (line.empty()) continue;
+      CHECK(nlohmann::json::accept(line));
+      ++records;
+    }
+    CHECK(records >= 2);  // the log's start, and what the replay says
+  }
+}
+
 TEST_CASE("a request of no possible size is out of memory, and no more") {
   if (standin_folder().empty()) return;
   Words words(8, "2");

@@ -128,6 +128,76 @@ void no_possible_size() {
   expect(release(address), CUDA_SUCCESS, "release");
 }
 
+std::size_t resident_pages() {
+  std::size_t whole = 0;
+  std::size_t resident = 0;
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr || std::fscanf(file, "%zu %zu", &whole, &resident) != 2) std::exit(6);
+  std::fclose(file);
+  return resident;
+}
+
+/// Host memory that some work adds to what the same work took before, in pages: none, but for what
+/// the stand-in driver keeps of every stream.
+template <typename Work>
+void say_growth(Work work, std::size_t most) {
+  work();
+  const std::size_t before = resident_pages();
+  for (int i = 0; i < 3; ++i) work();
+  const std::size_t after = resident_pages();
+  say(after <= before + most ? "flat" : "grew by " + std::to_string(after - before));
+}
+
+/// A million blocks alive at once.
+void million() {
+  std::vector<CUdeviceptr> blocks(1'000'000);
+  const auto work = [&blocks] {
+    for (CUdeviceptr& block : blocks) expect(allocate(&block, 512), CUDA_SUCCESS, "allocate");
+    for (const CUdeviceptr block : blocks) expect(release(block), CUDA_SUCCESS, "release");
+  };
+  say_growth(work, 256);
+}
+
+/// Ten thousand streams come and go, with blocks on their way home.
+void streams() {
+  const auto create = entry<CUresult (*)(CUstream*, unsigned)>("cuStreamCreate");
+  const auto destroy = entry<CUresult (*)(CUstream)>("cuStreamDestroy_v2");
+  const auto work = [&] {
+    for (int i = 0; i < 2500; ++i) {
+      CUstream stream = nullptr;
+      CUdeviceptr address = 0;
+      expect(create(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS, "cuStreamCreate");
+      expect(allocate_on(stream, &address, size), CUDA_SUCCESS, "allocate_on");
+      expect(release_on(i % 2 == 0 ? stream : nullptr, address), CUDA_SUCCESS, "release_on");
+      expect(destroy(stream), CUDA_SUCCESS, "cuStreamDestroy");
+    }
+  };
+  say_growth(work, 256);
+}
+
+/// As many threads as large servers have, each at work on both doors, more than once.
+void crowd() {
+  const auto work = [] {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 256; ++i) {
+      threads.emplace_back([] {
+        begin();
+        for (int turn = 0; turn < 50; ++turn) {
+          CUdeviceptr one = 0;
+          CUdeviceptr other = 0;
+          expect(allocate(&one, 4096), CUDA_SUCCESS, "allocate");
+          expect(allocate_on(CU_STREAM_PER_THREAD, &other, 4096), CUDA_SUCCESS, "allocate_on");
+          expect(release_on(CU_STREAM_PER_THREAD, other), CUDA_SUCCESS, "release_on");
+          expect(release(one), CUDA_SUCCESS, "release");
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  };
+  work();
+  say("done");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -145,6 +215,10 @@ int main(int count, char** arguments) {
   if (name == "fork") fork_among_threads();
   if (name == "thread_gone") thread_gone();
   if (name == "huge") no_possible_size();
+  if (name == "million") million();
+  if (name == "streams") streams();
+  if (name == "crowd") crowd();
+  if (name == "forever") churn(busy);
   say("end");
   return 0;
 }
