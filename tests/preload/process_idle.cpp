@@ -1,4 +1,6 @@
 // Programs that inherit LD_PRELOAD and never use CUDA: nothing about them changes.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -41,6 +43,25 @@ TEST_CASE("an environment of LD_PRELOAD alone") {
   const Outcome outcome = run({"env", "-i", "LD_PRELOAD=" + library(), "/bin/sh", "-c", "exit 3"});
   CHECK(outcome.code == 3);
   CHECK(outcome.output + outcome.errors == "");
+}
+
+TEST_CASE("a setuid program ignores the library, as the loader's rule is") {
+  // Only root can make one that is not its user's own; setpriv comes with every Debian and Ubuntu.
+  if (geteuid() != 0 || run({"sh", "-c", "command -v setpriv"}).code != 0) {
+    WARN("left out: it takes root and setpriv");
+    return;
+  }
+  const std::string script =
+      "umask 022; d=$(mktemp -d) && chmod 755 $d && cp $(command -v cat) $d/cat && cp $0 "
+      "$d/lib.so\n"
+      "count() { LD_PRELOAD=$d/lib.so setpriv --reuid 65534 --clear-groups "
+      "$d/cat /proc/self/maps | grep -c lib.so; }\n"
+      "chmod 755 $d/cat; [ $(count) -gt 0 ] && echo loaded\n"
+      "chmod 4755 $d/cat; [ $(count) -eq 0 ] && echo ignored\n"
+      "rm -r $d";
+  const Outcome outcome = run({"sh", "-c", script, library()});
+  INFO(outcome.errors);
+  CHECK(lines(outcome.output) == std::vector<std::string>{"loaded", "ignored"});
 }
 
 TEST_CASE("settings that are wrong are not spoken of where CUDA is not used") {
