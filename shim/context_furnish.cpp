@@ -45,6 +45,11 @@ Served decide() noexcept {
 }
 
 std::unique_ptr<Heap> synchronous_heap(ContextHeap& heap, const AllocationConfig& config) {
+  if (config.policy == PolicyKind::stitch) {
+    log::warning("policy",
+                 "policy:stitch concerns stream-ordered memory, PyTorch's tensors included; "
+                 "cudaMalloc keeps to segments, which IPC and RDMA need");
+  }
   AllocationConfig segments = config;
   segments.expandable_segments = false;  // virtual memory breaks IPC and RDMA
   NativeOptions options;
