@@ -159,12 +159,14 @@ namespace fragshim {
 
 /// The real entries, by exported name; null where this driver lacks one.
 struct Driver {
+// NOLINTBEGIN(bugprone-macro-parentheses): they are names to be declared.
 #define FRAGSHIM_ENTRY(name, since, parameters) CUresult(CUDAAPI* name) parameters = nullptr;
   FRAGSHIM_HOOKED(FRAGSHIM_ENTRY)
 #undef FRAGSHIM_ENTRY
 #define FRAGSHIM_ENTRY(name, parameters) CUresult(CUDAAPI* name) parameters = nullptr;
   FRAGSHIM_USED(FRAGSHIM_ENTRY)
 #undef FRAGSHIM_ENTRY
+  // NOLINTEND(bugprone-macro-parentheses)
 };
 
 /// The real driver, found once (libcuda.so.1, loaded if need be) and kept for the life of the

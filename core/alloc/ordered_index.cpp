@@ -23,7 +23,8 @@ unsigned partition(const IndexKey* keys, Before before) {
   static_assert(IndexNode::capacity == 31);
   unsigned quarters = 0;
   for (unsigned i = 7; i < 31; i += 8) quarters += static_cast<unsigned>(before(keys[i]));
-  return 8 * quarters + count_first_seven(keys + 8 * quarters, before);
+  const std::size_t from = std::size_t{8} * quarters;
+  return static_cast<unsigned>(from) + count_first_seven(keys + from, before);
 }
 
 unsigned count_below(const IndexNode& node, const IndexKey& key) {

@@ -60,7 +60,7 @@ class IndexTree {
   };
 
   /// More levels than 2^64 entries would need.
-  static constexpr unsigned max_height = 16;
+  static constexpr std::size_t max_height = 16;
 
   /// Adds a key that is not yet there. False: no host memory, and nothing has changed.
   bool insert(IndexNodes& nodes, const IndexKey& key, void* value) noexcept;

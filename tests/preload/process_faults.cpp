@@ -85,8 +85,12 @@ TEST_CASE("calls of the driver that fail again and again cost requests, and no m
   for (const std::string name : asked) {
     for (const int code : codes) {
       for (const int every : {1, 2, 3, 7}) {
-        const std::string often = std::to_string(every) + ":" + std::to_string(code);
-        refused_under(name + ":every:" + often);
+        std::string rule = name;
+        rule.append(":every:")
+            .append(std::to_string(every))
+            .append(":")
+            .append(std::to_string(code));
+        refused_under(rule);
       }
     }
   }

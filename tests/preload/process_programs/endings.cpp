@@ -85,6 +85,7 @@ void exit_from_another_thread() {
 /// nobody in it will ever give back.
 void fork_among_threads() {
   std::vector<std::thread> threads;
+  threads.reserve(3);
   for (int i = 0; i < 3; ++i) threads.emplace_back([] { churn(busy); });
   for (int i = 0; i < 50; ++i) {
     const pid_t child = fork();
@@ -179,6 +180,7 @@ void streams() {
 void crowd() {
   const auto work = [] {
     std::vector<std::thread> threads;
+    threads.reserve(256);
     for (int i = 0; i < 256; ++i) {
       threads.emplace_back([] {
         begin();
@@ -200,6 +202,7 @@ void crowd() {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): one case is just that.
 int main(int count, char** arguments) {
   const std::string name = count > 1 ? arguments[1] : "";
   begin();
