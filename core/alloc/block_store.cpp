@@ -88,8 +88,9 @@ Block* BlockStore::join_pair(Block* block, Block* next) noexcept {
       block->size + next->size >= merge_limit) {
     return nullptr;
   }
-  Block* lower = next == block->next ? block : next;
-  if (lower->next != (lower == block ? next : block)) return nullptr;
+  const bool up = block->next == next;
+  if (!up && next->next != block) return nullptr;
+  Block* lower = up ? block : next;
   absorb(lower, lower->next);
   ++counters.merges;
   return lower;

@@ -13,7 +13,7 @@ class DeviceCurve {
  public:
   /// `spent_us` microseconds were spent by the time `time_ns`. Neither ever falls.
   void add(std::int64_t time_ns, double spent_us) {
-    if (skipped_++ % stride_ != 0) return;
+    if (added_++ % stride_ != 0) return;
     points_.push_back({time_ns, spent_us});
     if (points_.size() < most_points) return;
     for (std::size_t i = 1; 2 * i < points_.size(); ++i) points_[i] = points_[2 * i];
@@ -43,7 +43,7 @@ class DeviceCurve {
 
   std::vector<Point> points_;
   std::uint64_t stride_ = 1;
-  std::uint64_t skipped_ = 0;
+  std::uint64_t added_ = 0;
 };
 
 }  // namespace fragshim

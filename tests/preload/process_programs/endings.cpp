@@ -138,10 +138,11 @@ std::size_t resident_pages() {
   return resident;
 }
 
-/// Host memory that some work adds to what the same work took before, in pages: none, but for what
-/// the stand-in driver keeps of every stream.
+/// Whether some work adds host memory to what the same work took before, but for what the stand-in
+/// driver keeps of every stream.
 template <typename Work>
-void say_growth(Work work, std::size_t most) {
+void say_growth(Work work) {
+  constexpr std::size_t most = 256;  // pages
   work();
   const std::size_t before = resident_pages();
   for (int i = 0; i < 3; ++i) work();
@@ -156,7 +157,7 @@ void million() {
     for (CUdeviceptr& block : blocks) expect(allocate(&block, 512), CUDA_SUCCESS, "allocate");
     for (const CUdeviceptr block : blocks) expect(release(block), CUDA_SUCCESS, "release");
   };
-  say_growth(work, 256);
+  say_growth(work);
 }
 
 /// Ten thousand streams come and go, with blocks on their way home.
@@ -173,30 +174,27 @@ void streams() {
       expect(destroy(stream), CUDA_SUCCESS, "cuStreamDestroy");
     }
   };
-  say_growth(work, 256);
+  say_growth(work);
 }
 
-/// As many threads as large servers have, each at work on both doors, more than once.
+/// As many threads as large servers have, each at work on both doors.
 void crowd() {
-  const auto work = [] {
-    std::vector<std::thread> threads;
-    threads.reserve(256);
-    for (int i = 0; i < 256; ++i) {
-      threads.emplace_back([] {
-        begin();
-        for (int turn = 0; turn < 50; ++turn) {
-          CUdeviceptr one = 0;
-          CUdeviceptr other = 0;
-          expect(allocate(&one, 4096), CUDA_SUCCESS, "allocate");
-          expect(allocate_on(CU_STREAM_PER_THREAD, &other, 4096), CUDA_SUCCESS, "allocate_on");
-          expect(release_on(CU_STREAM_PER_THREAD, other), CUDA_SUCCESS, "release_on");
-          expect(release(one), CUDA_SUCCESS, "release");
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  };
-  work();
+  std::vector<std::thread> threads;
+  threads.reserve(256);
+  for (int i = 0; i < 256; ++i) {
+    threads.emplace_back([] {
+      begin();
+      for (int turn = 0; turn < 50; ++turn) {
+        CUdeviceptr one = 0;
+        CUdeviceptr other = 0;
+        expect(allocate(&one, 4096), CUDA_SUCCESS, "allocate");
+        expect(allocate_on(CU_STREAM_PER_THREAD, &other, 4096), CUDA_SUCCESS, "allocate_on");
+        expect(release_on(CU_STREAM_PER_THREAD, other), CUDA_SUCCESS, "release_on");
+        expect(release(one), CUDA_SUCCESS, "release");
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
   say("done");
 }
 
