@@ -22,6 +22,13 @@ Stamp stamp_now() noexcept {
   return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000, static_cast<int>(getpid())};
 }
 
+/// What intervals are measured by: the clock of the stamps may be set back or forth.
+std::int64_t steady_now_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 ProcessFacts process_facts() {
   const ProcessEnvironment environment;
   return {program_invocation_short_name, host_name(), process_rank(environment)};
@@ -67,13 +74,13 @@ void write_failed(int error) noexcept {
 
 }  // namespace
 
-std::optional<std::uint64_t> RecordRate::admit(std::int64_t now_us, std::int64_t interval_us) {
-  if (written_ >= burst && now_us - last_us_ < interval_us) {
+std::optional<std::uint64_t> RecordRate::admit(std::int64_t now_ns, std::int64_t interval_ns) {
+  if (written_ >= burst && now_ns - last_ns_ < interval_ns) {
     ++skipped_;
     return std::nullopt;
   }
   ++written_;
-  last_us_ = now_us;
+  last_ns_ = now_ns;
   return std::exchange(skipped_, 0);
 }
 
@@ -101,7 +108,7 @@ void Session::start(const DeviceInfo& device) {
 /// With the lock held: creates the file. Returns what there is to tell the user.
 std::string Session::open() {
   opened_ = true;
-  start_us_ = stamp_now().time_us;
+  start_ns_ = steady_now_ns();
   if (settings().log.empty()) return {};
   OpenedFile file = create_log_file(expand_file_pattern(settings().log, ProcessEnvironment{}));
   if (file.descriptor < 0) return file.problem;
@@ -147,9 +154,9 @@ void Session::retire(const HeapView& view) {
   if (started_.load() != 0) write(sample_record(stamp_now(), last, Surroundings{}));
 }
 
-std::optional<std::uint64_t> Session::admit(RecordRate& rate, const Stamp& stamp) {
+std::optional<std::uint64_t> Session::admit(RecordRate& rate) {
   const Lock lock(mutex_);
-  return rate.admit(stamp.time_us, std::int64_t{settings().log_interval_ms} * 1000);
+  return rate.admit(steady_now_ns(), std::int64_t{settings().log_interval_ms} * 1'000'000);
 }
 
 void Session::failure(const FailureReport& report) {
@@ -159,21 +166,18 @@ void Session::failure(const FailureReport& report) {
     ++failures_[static_cast<std::size_t>(failure.cause)];
     totals_.observe({report.device, report.kind, report.evidence.usage, 0});
   }
-  const Stamp stamp = stamp_now();
-  const auto skipped = admit(failure_rate_, stamp);
-  if (skipped) write(oom_record(stamp, report, failure, *skipped));
+  const auto skipped = admit(failure_rate_);
+  if (skipped) write(oom_record(stamp_now(), report, failure, *skipped));
 }
 
 void Session::retry(const RetryReport& report) {
-  const Stamp stamp = stamp_now();
-  const auto skipped = admit(retry_rate_, stamp);
-  if (skipped) write(retry_record(stamp, report, *skipped));
+  const auto skipped = admit(retry_rate_);
+  if (skipped) write(retry_record(stamp_now(), report, *skipped));
 }
 
 void Session::trim(const TrimReport& report) {
-  const Stamp stamp = stamp_now();
-  const auto skipped = admit(trim_rate_, stamp);
-  if (skipped) write(trim_record(stamp, report, *skipped));
+  const auto skipped = admit(trim_rate_);
+  if (skipped) write(trim_record(stamp_now(), report, *skipped));
 }
 
 void Session::warning(std::string_view code, std::string_view text) {
@@ -192,16 +196,21 @@ void Session::warning(std::string_view code, std::string_view text) {
   if (logger) logger->write(warning_record(stamp_now(), code, text));
 }
 
-void Session::write_exit_records(const std::vector<HeapTotal>& totals, const Stamp& stamp) {
-  const double seconds = static_cast<double>(stamp.time_us - start_us_) / 1e6;
+double Session::seconds_open() const noexcept {
+  return static_cast<double>(steady_now_ns() - start_ns_) / 1e9;
+}
+
+void Session::write_exit_records(const std::vector<HeapTotal>& totals) {
+  const Stamp stamp = stamp_now();
+  const double seconds = seconds_open();
   for (const HeapTotal& total : totals) write(exit_record(stamp, total.sample, seconds));
 }
 
-SummaryFacts Session::summary_facts(std::vector<HeapTotal> totals, const Stamp& stamp) {
+SummaryFacts Session::summary_facts(std::vector<HeapTotal> totals) {
   SummaryFacts facts;
   facts.program = program_invocation_short_name;
-  facts.pid = stamp.pid;
-  facts.seconds = static_cast<double>(stamp.time_us - start_us_) / 1e6;
+  facts.pid = static_cast<int>(getpid());
+  facts.seconds = seconds_open();
   facts.heaps = std::move(totals);
   facts.colour = stderr_has_colour();
   const Lock lock(mutex_);
@@ -220,10 +229,9 @@ void Session::finish(HeapSource* source) {
     const Lock lock(mutex_);
     totals = totals_.all(now);
   }
-  const Stamp stamp = stamp_now();
-  write_exit_records(totals, stamp);
+  write_exit_records(totals);
   if (settings().quiet) return;
-  for (const std::string& line : summary_lines(summary_facts(std::move(totals), stamp))) {
+  for (const std::string& line : summary_lines(summary_facts(std::move(totals)))) {
     write_stderr(line);
   }
 }

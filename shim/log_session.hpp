@@ -22,13 +22,13 @@ namespace fragshim::log {
 class RecordRate {
  public:
   /// Nothing: leave this record out. Else how many were left out before it.
-  std::optional<std::uint64_t> admit(std::int64_t now_us, std::int64_t interval_us);
+  std::optional<std::uint64_t> admit(std::int64_t now_ns, std::int64_t interval_ns);
 
  private:
   static constexpr std::uint64_t burst = 1000;
   std::uint64_t written_ = 0;
   std::uint64_t skipped_ = 0;
-  std::int64_t last_us_ = 0;
+  std::int64_t last_ns_ = 0;
 };
 
 /// Every function may throw std::bad_alloc and is called by any thread with no lock held. The
@@ -55,16 +55,17 @@ class Session {
   std::string open();
   void write(const std::string& line) noexcept;
   void observe(const std::vector<HeapSample>& samples);
-  void write_exit_records(const std::vector<HeapTotal>& totals, const Stamp& stamp);
-  SummaryFacts summary_facts(std::vector<HeapTotal> totals, const Stamp& stamp);
-  std::optional<std::uint64_t> admit(RecordRate& rate, const Stamp& stamp);
+  double seconds_open() const noexcept;
+  void write_exit_records(const std::vector<HeapTotal>& totals);
+  SummaryFacts summary_facts(std::vector<HeapTotal> totals);
+  std::optional<std::uint64_t> admit(RecordRate& rate);
 
   std::mutex mutex_;
   std::atomic<std::uint64_t> started_{0};  // a bit for each device
   std::atomic<LineLogger*> logger_{nullptr};
   std::atomic<bool> finished_{false};
   bool opened_ = false;
-  std::int64_t start_us_ = 0;
+  std::int64_t start_ns_ = 0;  // by the clock that never jumps
   std::string path_;
   std::vector<Warning> early_warnings_;     // said before there was a log
   std::vector<std::string> warning_codes_;  // said already

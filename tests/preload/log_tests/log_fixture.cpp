@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
 
 #include "shim/process.hpp"
 #include "shim/torch.hpp"
@@ -22,6 +25,14 @@ Settings& mutable_settings() {
   static Settings settings;
   return settings;
 }
+
+void begin_with(const std::string& pattern) {
+  mutable_settings() = Settings{};
+  mutable_settings().log = pattern;
+  mutable_settings().log_interval_ms = 1;
+}
+
+void wait_for_interval() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "fragshim-log-XXXXXX").string();
@@ -69,6 +80,14 @@ std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
+}
+
+Types types_of(const std::string& path) {
+  Types types;
+  for (const std::string& line : lines_of(path)) {
+    types.push_back(nlohmann::json::parse(line)["type"]);
+  }
+  return types;
 }
 
 log::DeviceInfo fixed_device() { return {0, "Test \"GPU\"", "GPU-1", 80 * GiB, 13000}; }

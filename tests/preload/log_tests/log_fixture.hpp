@@ -13,6 +13,10 @@ namespace fragshim::test {
 
 /// What settings() gives in this program.
 Settings& mutable_settings();
+/// The defaults, but for this log and an interval of a millisecond.
+void begin_with(const std::string& pattern);
+/// Longer than that interval, and than the coarsest clock's tick.
+void wait_for_interval();
 
 /// An empty folder, gone with its contents when the object is.
 class TemporaryFolder {
@@ -39,6 +43,10 @@ ChildResult in_child(const std::function<void()>& body);
 
 /// The lines of a file, the last one also where it is not finished.
 std::vector<std::string> lines_of(const std::string& path);
+
+using Types = std::vector<std::string>;
+/// The types of a log's records in order; every line must be JSON.
+Types types_of(const std::string& path);
 
 class FixedHeap final : public Heap {
  public:

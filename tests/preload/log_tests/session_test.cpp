@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -18,26 +17,9 @@ using nlohmann::json;
 
 namespace {
 
-/// The types of a log's records in order; every line must be JSON.
-std::vector<std::string> types_of(const std::string& path) {
-  std::vector<std::string> types;
-  for (const std::string& line : lines_of(path)) types.push_back(json::parse(line)["type"]);
-  return types;
-}
-
 std::size_t count_lines(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
-
-void begin_with(const std::string& pattern) {
-  mutable_settings() = Settings{};
-  mutable_settings().log = pattern;
-  mutable_settings().log_interval_ms = 1;
-}
-
-void wait_for_interval() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
-
-using Types = std::vector<std::string>;
 
 }  // namespace
 
