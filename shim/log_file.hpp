@@ -1,6 +1,8 @@
 // Where the log's lines go: a file of our own, written through spdlog, one write(2) a line.
 #pragma once
 
+#include <signal.h>
+
 #include <string>
 #include <string_view>
 
@@ -13,9 +15,8 @@ struct OpenedFile {
   std::string problem;  // what to tell the user; empty: it is open
 };
 
-/// Creates `path` (mode 0600, close-on-exec) for appending. Where it exists as a file, `path`.1,
-/// `path`.2 … are tried: one process, one log. Never follows a link, opens nothing that exists, and
-/// refuses directories, devices and the like.
+/// Creates `path`, or a numbered one beside it, for appending: one process, one log. Refuses links,
+/// directories, devices and the like (core/record/own_file.hpp).
 OpenedFile create_log_file(const std::string& path);
 
 /// A logger of spdlog's on one descriptor. Never throws; the first error is told once and ends it.
@@ -53,6 +54,20 @@ class NoCancel {
 
  private:
   int previous_ = 0;
+};
+
+/// Within this scope a write of this thread to a pipe that nobody reads, or beyond the limit on the
+/// sizes of files, fails and no more: its signal, which would kill the program, is taken away.
+class NoWriteSignals {
+ public:
+  NoWriteSignals() noexcept;
+  ~NoWriteSignals();
+  NoWriteSignals(const NoWriteSignals&) = delete;
+  NoWriteSignals& operator=(const NoWriteSignals&) = delete;
+
+ private:
+  sigset_t previous_;
+  sigset_t pending_;
 };
 
 }  // namespace fragshim::log

@@ -9,7 +9,6 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/sink.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include <memory>
 #include <new>
 
+#include "core/record/own_file.hpp"
 #include "shim/log_file.hpp"
 
 namespace fragshim::log {
@@ -26,7 +26,7 @@ namespace {
 class DescriptorSink final : public spdlog::sinks::sink {
  public:
   DescriptorSink(int descriptor, LineLogger::ErrorCallback on_error)
-      : descriptor_(descriptor), on_error_(on_error) {}
+      : descriptor_(descriptor), file_(descriptor), on_error_(on_error) {}
 
   void log(const spdlog::details::log_msg& message) override {
     if (failed_.load(std::memory_order_relaxed)) return;
@@ -38,11 +38,14 @@ class DescriptorSink final : public spdlog::sinks::sink {
   void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
 
  private:
-  /// One system call where all goes well: O_APPEND keeps the lines of several threads apart.
+  /// One write where all goes well: O_APPEND keeps the lines of several threads apart.
   int append(const char* data, std::size_t size) const {
     char line_break = '\n';
     iovec parts[2] = {{const_cast<char*>(data), size}, {&line_break, 1}};
-    if (exceeds_size_limit(size + 1)) return EFBIG;
+    off_t length = 0;
+    if (!file_.holds(descriptor_, &length)) return EBADF;
+    if (exceeds_size_limit(static_cast<rlim_t>(length) + size + 1)) return EFBIG;
+    const NoWriteSignals no_signals;  // another thread's line may reach the limit first
     ssize_t written;
     do {
       written = writev(descriptor_, parts, 2);
@@ -51,16 +54,14 @@ class DescriptorSink final : public spdlog::sinks::sink {
     return static_cast<std::size_t>(written) == size + 1 ? 0 : ENOSPC;  // cut short: no room left
   }
 
-  /// A write beyond RLIMIT_FSIZE would raise SIGXFSZ, which kills the program.
-  bool exceeds_size_limit(std::size_t more) const {
+  /// Asked beforehand, so that the last line is whole.
+  static bool exceeds_size_limit(rlim_t length) {
     rlimit limit{};
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
-    struct stat status {};
-    if (fstat(descriptor_, &status) != 0) return true;
-    return static_cast<rlim_t>(status.st_size) + more > limit.rlim_cur;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && length > limit.rlim_cur;
   }
 
   const int descriptor_;
+  const FileIdentity file_;
   const LineLogger::ErrorCallback on_error_;
   std::atomic<bool> failed_{false};
 };

@@ -1,8 +1,6 @@
 #include "shim/process.hpp"
 
 #include <pthread.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <exception>
@@ -11,6 +9,7 @@
 #include <string_view>
 
 #include "shim/log.hpp"
+#include "shim/log_file.hpp"
 #include "shim/published.hpp"
 #include "shim/torch.hpp"
 
@@ -55,12 +54,7 @@ void watch_fork_and_exit() {
 }
 
 void say_problems(const Settings& settings) {
-  for (const Problem& problem : settings.problems) {
-    std::string line = problem.line();
-    line += '\n';
-    // One write a line, so that several processes' lines stay whole.
-    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
-  }
+  for (const Problem& problem : settings.problems) log::write_stderr(problem.line());
 }
 
 /// What is left where there is no host memory to read settings: the defaults, never destroyed.

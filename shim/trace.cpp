@@ -11,6 +11,7 @@
 
 #include "config/environment.hpp"
 #include "config/file_pattern.hpp"
+#include "core/record/own_file.hpp"
 #include "core/record/trace_writer.hpp"
 #include "shim/log.hpp"
 #include "shim/process.hpp"
@@ -41,16 +42,22 @@ constexpr EventDoor door_of(log::HeapKind kind) {
   return kind == log::HeapKind::synchronous ? EventDoor::synchronous : EventDoor::stream_ordered;
 }
 
-void warn(const char* what, int error) noexcept {
+void on_stop(int error) noexcept {
   char reason[128];
   try {
-    log::warning("trace", std::string(what) + strerror_r(error, reason, sizeof reason));
+    log::warning("trace",
+                 std::string("the trace ends early: ") + strerror_r(error, reason, sizeof reason));
   } catch (const std::exception&) {
     // No host memory to say so.
   }
 }
 
-void on_stop(int error) noexcept { warn("the trace ends early: ", error); }
+void warn_of_no_trace(const std::string& path, int error) {
+  char reason[128];
+  log::warning("trace", "cannot create the trace " + path + ": " +
+                            why_not_created(error, reason, sizeof reason) +
+                            "; going on without it");
+}
 
 }  // namespace
 
@@ -71,7 +78,7 @@ void trace_start(int device, Bytes device_total) noexcept {
     header.device = static_cast<std::uint32_t>(device);
     header.device_total = device_total;
     const Status opened = writer->open(path.c_str(), header, &on_stop);
-    if (!opened.ok()) return warn(("cannot create the trace " + path + ": ").c_str(), opened.code);
+    if (!opened.ok()) return warn_of_no_trace(path, opened.code);
     detail::trace_writer.store(writer, std::memory_order_release);
   } catch (const std::exception&) {
     // No host memory: no trace.

@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 
@@ -19,7 +17,6 @@ namespace {
 constexpr Bytes record_start = sizeof(TraceHeader);
 constexpr Bytes mapping_wanted = 64 * GiB;  // addresses only: two thousand million records
 constexpr Bytes mapping_least = 2 * MiB;
-constexpr int names_tried = 1000;
 
 constexpr Bytes offset_of(std::uint64_t index) {
   return record_start + index * sizeof(TraceRecord);
@@ -48,14 +45,15 @@ int ensure_space(int file, Bytes from, Bytes end) {
 TraceWriter::~TraceWriter() {
   close();
   if (mapping_ != nullptr) munmap(mapping_, mapped_);
-  if (file_ >= 0 && owns_file()) ::close(file_);
+  if (file_ >= 0 && identity_.holds(file_)) ::close(file_);
 }
 
 Status TraceWriter::open(const char* path, TraceHeader header, StopCallback on_stop) noexcept {
   if (file_ >= 0) return {Outcome::failed, EBUSY};
-  int error = create(path);
-  if (error != 0) return {Outcome::failed, error};
-  error = ensure_space(file_, 0, offset_of(window));
+  file_ = create_own_file(path, O_RDWR, path_);
+  if (file_ < 0) return {Outcome::failed, errno};
+  identity_ = FileIdentity(file_);
+  int error = ensure_space(file_, 0, offset_of(window));
   if (error == 0) error = map();
   if (error != 0) {
     unlink(path_);
@@ -72,25 +70,6 @@ Status TraceWriter::open(const char* path, TraceHeader header, StopCallback on_s
   ready_.store(window, std::memory_order_relaxed);
   next_.store(0, std::memory_order_release);
   return {};
-}
-
-/// Creates the file under the first name that is not taken; returns errno's value.
-int TraceWriter::create(const char* path) noexcept {
-  for (int i = 0; i < names_tried; ++i) {
-    const int length = i == 0 ? std::snprintf(path_, sizeof path_, "%s", path)
-                              : std::snprintf(path_, sizeof path_, "%s.%d", path, i);
-    if (length < 0 || static_cast<std::size_t>(length) >= sizeof path_) return ENAMETOOLONG;
-    file_ = ::open(path_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file_ < 0 && errno != EEXIST) return errno;
-    if (file_ >= 0) {
-      struct stat now {};
-      if (fstat(file_, &now) != 0) return errno;
-      device_ = now.st_dev;
-      inode_ = now.st_ino;
-      return 0;
-    }
-  }
-  return EEXIST;
 }
 
 /// Maps as many addresses as the process may have, beyond the file's end: no memory is taken, and
@@ -139,7 +118,7 @@ bool TraceWriter::prepare(std::uint64_t end) noexcept {
   const std::uint64_t target = std::min(round_up(end, window), limit_);
   if (ready < target) {
     const int error =
-        owns_file() ? ensure_space(file_, offset_of(ready), offset_of(target)) : EBADF;
+        identity_.holds(file_) ? ensure_space(file_, offset_of(ready), offset_of(target)) : EBADF;
     if (error != 0) {
       stop(error);
       return false;
@@ -160,12 +139,6 @@ void TraceWriter::forget_before(Bytes offset) noexcept {
   madvise(mapping_ + round_down(offset, MiB) - behind, MiB, MADV_DONTNEED);
 }
 
-/// False where the program has closed our descriptor and may have a file of its own under it.
-bool TraceWriter::owns_file() const noexcept {
-  struct stat now {};
-  return fstat(file_, &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
-}
-
 /// Takes no further records and cuts the file to those it has. Records under way lie below the cut.
 /// False if another thread did it before.
 bool TraceWriter::finish() noexcept {
@@ -173,7 +146,8 @@ bool TraceWriter::finish() noexcept {
   if (end >= closed) return false;
   const std::uint64_t kept = std::min(end, ready_.load(std::memory_order_acquire));
   // Should the cut fail, readers skip the zeros that it leaves.
-  if (owns_file() && ftruncate(file_, static_cast<off_t>(offset_of(kept))) != 0) return true;
+  const bool ours = identity_.holds(file_);
+  if (ours && ftruncate(file_, static_cast<off_t>(offset_of(kept))) != 0) return true;
   return true;
 }
 

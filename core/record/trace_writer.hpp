@@ -2,13 +2,11 @@
 // file that is readable however the process ends.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
-#include <climits>
 
 #include "core/device/device.hpp"
 #include "core/record/event.hpp"
+#include "core/record/own_file.hpp"
 #include "core/record/trace_format.hpp"
 
 namespace fragshim {
@@ -28,9 +26,9 @@ class TraceWriter {
   /// Closes and unmaps: nobody may append any more.
   ~TraceWriter();
 
-  /// Creates the file; where `path` exists, `path`.1, `path`.2 …: never follows a link, never
-  /// writes over anything. Of the header, `pid` and `realtime_ns` are filled in here. `on_stop`
-  /// hears of it when the trace has to end early. Fails with errno's value as the code. Once only.
+  /// Creates the file, as create_own_file does. Of the header, `pid` and `realtime_ns` are filled
+  /// in here. `on_stop` hears of it when the trace has to end early. Fails with errno's value as
+  /// the code. Once only.
   Status open(const char* path, TraceHeader header, StopCallback on_stop = nullptr) noexcept;
 
   /// Adds an event. Does nothing unless open. Append a free before it is carried out: another
@@ -51,12 +49,10 @@ class TraceWriter {
   static constexpr std::uint64_t window = MiB / sizeof(TraceRecord);  // in records
   static constexpr std::uint64_t closed = std::uint64_t{1} << 62;     // no index is as high
 
-  int create(const char* path) noexcept;
   int map() noexcept;
   void note_door(std::uint32_t bit) noexcept;
   bool prepare(std::uint64_t end) noexcept;
   void forget_before(Bytes offset) noexcept;
-  bool owns_file() const noexcept;
   bool finish() noexcept;
   void stop(int error) noexcept;
 
@@ -68,9 +64,8 @@ class TraceWriter {
   char* mapping_ = nullptr;
   Bytes mapped_ = 0;
   StopCallback on_stop_ = nullptr;
-  int file_ = -1;     // stays open until the end: a thread may be extending it while we close
-  dev_t device_ = 0;  // which file it is
-  ino_t inode_ = 0;
+  int file_ = -1;  // stays open until the end: a thread may be extending it while we close
+  FileIdentity identity_;
   char path_[PATH_MAX] = {};
 };
 

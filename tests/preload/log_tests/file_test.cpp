@@ -1,12 +1,11 @@
 // The file under the log: how it is made, and that nothing that goes wrong with it gets out.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <fstream>
 #include <thread>
 
 #include "shim/log_file.hpp"
@@ -32,43 +31,14 @@ LineLogger* logger_on(int descriptor) {
   return logger;
 }
 
-std::string refusal_of(const std::string& path) {
-  const OpenedFile file = create_log_file(path);
-  CHECK(file.descriptor == -1);
-  return file.problem;
-}
-
 }  // namespace
 
-TEST_CASE("a log is a new file of the user's alone", "[log]") {
+TEST_CASE("a log that cannot be made says which and why", "[log]") {
   const TemporaryFolder folder;
-  const OpenedFile first = create_log_file(folder / "run.jsonl");
-  REQUIRE(first.descriptor >= 0);
-  CHECK(first.path == folder / "run.jsonl");
-  struct stat status {};
-  REQUIRE(fstat(first.descriptor, &status) == 0);
-  CHECK((status.st_mode & 0777) == 0600);
-  CHECK((fcntl(first.descriptor, F_GETFD) & FD_CLOEXEC) != 0);
-  const OpenedFile second = create_log_file(folder / "run.jsonl");
-  const OpenedFile third = create_log_file(folder / "run.jsonl");
-  CHECK(second.path == folder / "run.jsonl.1");
-  CHECK(third.path == folder / "run.jsonl.2");
-  for (const OpenedFile& file : {first, second, third}) close(file.descriptor);
-}
-
-TEST_CASE("what is no place for a log is refused with the reason", "[log]") {
-  const TemporaryFolder folder;
-  REQUIRE(mkdir((folder / "directory").c_str(), 0700) == 0);
-  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  std::ofstream(folder / "secret") << "keep";
-  REQUIRE(symlink((folder / "secret").c_str(), (folder / "link").c_str()) == 0);
-  CHECK(refusal_of(folder / "directory").find("directory") != std::string::npos);
-  CHECK(refusal_of(folder / "pipe").find("no regular file") != std::string::npos);
-  CHECK(refusal_of(folder / "link").find("link") != std::string::npos);
-  CHECK(refusal_of(folder / "gone/run.jsonl").find("No such file") != std::string::npos);
-  CHECK(refusal_of("/dev/null").find("no regular file") != std::string::npos);
-  CHECK(lines_of(folder / "secret") == std::vector<std::string>{"keep"});
-  CHECK(folder.names() == std::vector<std::string>{"directory", "link", "pipe", "secret"});
+  const OpenedFile file = create_log_file(folder / "gone/run.jsonl");
+  CHECK(file.descriptor == -1);
+  CHECK(file.problem == "cannot create the log " + (folder / "gone/run.jsonl") +
+                            ": No such file or directory; going on without it");
 }
 
 TEST_CASE("lines of many threads stay whole", "[log]") {
@@ -106,6 +76,41 @@ TEST_CASE("a full disk is told once", "[log]") {
   for (int i = 0; i < 3; ++i) logger->write("line");
   CHECK(errors == 1);
   CHECK(last_error == ENOSPC);
+}
+
+TEST_CASE("a descriptor that the program has closed gets no line, nor its next file", "[log]") {
+  const TemporaryFolder folder;
+  const OpenedFile file = create_log_file(folder / "run");
+  LineLogger* const logger = logger_on(file.descriptor);
+  const int other = open((folder / "other").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(dup2(other, file.descriptor) == file.descriptor);
+  logger->write("line");
+  CHECK(last_error == EBADF);
+  CHECK(lines_of(folder / "other").empty());
+  close(other);
+  close(file.descriptor);
+}
+
+TEST_CASE("a signal of a write is taken away, one that waited before is not", "[log]") {
+  const ChildResult result = in_child([] {
+    int ends[2];
+    if (pipe(ends) != 0) _exit(1);
+    close(ends[0]);
+    const auto write_unheard = [&] {
+      const NoWriteSignals no_signals;
+      if (write(ends[1], "x", 1) >= 0 || errno != EPIPE) _exit(2);
+    };
+    write_unheard();
+    sigset_t pipe_signal;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
+    raise(SIGPIPE);
+    write_unheard();
+    pthread_sigmask(SIG_UNBLOCK, &pipe_signal, nullptr);
+    _exit(3);
+  });
+  CHECK(result.exit_status == 128 + SIGPIPE);
 }
 
 TEST_CASE("a limit on file sizes raises no signal", "[log]") {
