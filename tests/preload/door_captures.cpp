@@ -1,4 +1,6 @@
 // Graphs: captured allocations are the driver's, and nothing of ours disturbs a capture.
+#include <dlfcn.h>
+
 #include <thread>
 
 #include "tests/preload/door_support.hpp"
@@ -30,6 +32,14 @@ void churn(CUstream stream) {
     REQUIRE(cuMemFreeAsync(block, stream) == CUDA_SUCCESS);
   }
   for (const CUdeviceptr block : blocks) REQUIRE(cuMemFree(block) == CUDA_SUCCESS);
+}
+
+/// The first form of the entry, whose name the header gives to the second.
+CUresult begin_capture_v1(CUstream stream) {
+  using Begin = CUresult (*)(CUstream);
+  const auto begin = reinterpret_cast<Begin>(dlsym(RTLD_DEFAULT, "cuStreamBeginCapture"));
+  REQUIRE(begin != nullptr);
+  return begin(stream);
 }
 
 const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
@@ -130,4 +140,37 @@ TEST_CASE("the per-thread default stream can be captured", "[serve]") {
   REQUIRE(cuGraphGetNodes(graph, nullptr, &nodes) == CUDA_SUCCESS);
   CHECK(nodes >= 1);
   CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS);
+}
+
+// With entries that older drivers lack.
+TEST_CASE("a capture counts by whichever entry it begins", "[newest]") {
+  const Primary context;
+  const Stream stream;
+  const CUdeviceptr cached = allocate_on(stream, 1 * MiB);
+  release_on(stream, cached);
+  const auto captures = [&] {
+    const CUdeviceptr node = allocate_on(stream, 1 * MiB);
+    release_on(stream, node);
+    end_capture(stream);
+    return node != cached;
+  };
+  REQUIRE(begin_capture_v1(stream) == CUDA_SUCCESS);
+  CHECK(captures());
+  CUgraph graph = nullptr;
+  REQUIRE(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+  REQUIRE(cuStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr, 0,
+                                      CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+  CHECK(captures());
+  CHECK(allocate_on(stream, 1 * MiB) == cached);
+  release_on(stream, cached);
+}
+
+TEST_CASE("the mode in which a thread meets captures is the program's own", "[newest]") {
+  const Primary context;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  REQUIRE(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+  CHECK(mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+  release(allocate(5 * MiB));
+  REQUIRE(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+  CHECK(mode == CU_STREAM_CAPTURE_MODE_RELAXED);
 }

@@ -26,6 +26,7 @@ if(TARGET fragshim AND TARGET standin_driver AND NOT FRAGSHIM_SANITIZE)
     door_test(serve_${version} "[serve]"
               "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/standin-${version}")
   endforeach()
+  door_test(newest "[newest]")
   door_test(observe "[watch]" "FRAGSHIM_MODE=observe")
   door_test(off "[watch]" "FRAGSHIM_MODE=off")
   door_test(torch_native "[watch]" "FRAGSHIM_TORCH=native")

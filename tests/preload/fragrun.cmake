@@ -3,7 +3,7 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/fragrun_nothing.cpp "extern \"C\" int fra
 add_library(fragrun_nothing MODULE ${CMAKE_CURRENT_BINARY_DIR}/fragrun_nothing.cpp)
 set_target_properties(fragrun_nothing PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY
                       ${CMAKE_CURRENT_BINARY_DIR})
-foreach(part options running places)
+foreach(part options running places tools)
   add_test(NAME fragrun_${part} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fragrun_${part}.sh
            ${PROJECT_SOURCE_DIR}/scripts/fragrun $<TARGET_FILE:fragtool>
            $<TARGET_FILE:fragrun_nothing>)

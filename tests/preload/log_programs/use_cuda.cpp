@@ -1,6 +1,7 @@
 // A small user of the driver API, found at run time as most programs do. One word says how its life
 // goes: plain, kill (ends itself in the middle), fork (before CUDA; parent and child both use it),
-// oom (asks for more than there is), vanish (removes its working directory).
+// oom (asks for more than there is), vanish (removes its working directory), pinned (holds host
+// memory; two frees of it are tried).
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +33,17 @@ void leave_no_folder() {
   if (!getcwd(folder, sizeof folder) || rmdir(folder) != 0) std::perror("use_cuda: rmdir");
 }
 
+void* pin_host_memory() {
+  void* host = nullptr;
+  expect(entry<CUresult (*)(void**, std::size_t, unsigned)>("cuMemHostAlloc")(&host, 3 << 20, 0),
+         CUDA_SUCCESS, "cuMemHostAlloc");
+  return host;
+}
+
+void free_host_memory(void* host, CUresult wanted) {
+  expect(entry<CUresult (*)(void*)>("cuMemFreeHost")(host), wanted, "cuMemFreeHost");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -43,8 +55,16 @@ int main(int argc, char** argv) {
   if (std::strcmp(life, "kill") == 0) raise(SIGKILL);
   if (std::strcmp(life, "oom") == 0) run_out();
   if (std::strcmp(life, "vanish") == 0) leave_no_folder();
-  usleep(20000);  // longer than the interval of the tests
+  const bool pinned = std::strcmp(life, "pinned") == 0;
+  void* const host = pinned ? pin_host_memory() : nullptr;
+  if (pinned) free_host_memory(host, CUDA_ERROR_UNKNOWN);  // as the test makes the driver answer
+  usleep(20000);                                           // longer than the interval of the tests
   allocate_and_free(100);
+  if (pinned) {
+    free_host_memory(host, CUDA_SUCCESS);
+    usleep(20000);
+    allocate_and_free(100);
+  }
   if (child > 0) waitpid(child, nullptr, 0);
   return 0;
 }
