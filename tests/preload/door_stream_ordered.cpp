@@ -156,6 +156,25 @@ TEST_CASE("only the default pool is served", "[serve]") {
   CHECK(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
 }
 
+TEST_CASE("the current pool by its newest name", "[newest]") {
+  const Primary context;
+  const Stream stream;
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUmemoryPool pool = nullptr;
+  REQUIRE(cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS);
+  const std::uint64_t before = used();
+  for (const CUmemoryPool current : {pool, default_pool()}) {
+    REQUIRE(cuMemSetMemPool(&properties.location, properties.allocType, current) == CUDA_SUCCESS);
+    const CUdeviceptr block = allocate_on(stream, 1 * MiB);
+    CHECK(used() == before + (current == pool ? 0 : 1 * MiB));
+    release_on(stream, block);
+  }
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
+}
+
 TEST_CASE("a stream that is destroyed leaves its blocks behind for others", "[serve][unlimited]") {
   const Primary context;
   for (int round = 0; round < 30; ++round) {

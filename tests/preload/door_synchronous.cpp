@@ -165,3 +165,17 @@ TEST_CASE("out of memory, then recovery", "[serve]") {
   CHECK(cuMemAlloc(&block, 2 * part) == CUDA_SUCCESS);
   release(block);
 }
+
+TEST_CASE("what others are told of a whole segment concerns no later block", "[newest]") {
+  const Primary context;
+  const CUdeviceptr copied = allocate(1000);
+  const unsigned on = 1;
+  REQUIRE(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, copied) == CUDA_SUCCESS);
+  const CUdeviceptr shown = allocate(1000);
+  CHECK_FALSE(share_segment(copied, shown));
+  int file = -1;  // whether or not the driver gives one
+  cuMemGetHandleForAddressRange(&file, shown, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  const CUdeviceptr own = allocate(1000);
+  CHECK_FALSE(share_segment(shown, own));
+  for (const CUdeviceptr block : {copied, shown, own}) release(block);
+}

@@ -16,10 +16,16 @@ try "$run" report --json "$log" "$trace"
 expect_status 0 "a report as JSON"
 expect_in_out '"traces"' "a report as JSON"
 
-# Half of what the trace needs: the report looks for settings that would do.
-try "$run" report --capacity 24MiB "$trace"
+sed 's/"rank":"[^"]*"/"rank":"10"/' "$log" >"$work/tenth"
+sed 's/"rank":"[^"]*"/"rank":"9"/' "$log" >"$work/ninth"
+try "$run" report --json "$work/tenth" "$work/ninth"
+[ "$(sed -n 's/.*"rank": "\(.*\)".*/\1/p' "$out" | tr '\n' ' ')" = "9 10 " ] ||
+  fail "processes in the order of their ranks"
+
+# Too little for the trace: the report looks for settings that would do.
+try "$run" report --capacity 8MiB "$trace"
 expect_status 0 "a report of failures"
-expect_in_out "fail" "a report of failures"
+expect_in_out "failures in 8.00 MiB" "a report of failures"
 
 try "$run" report "$work/absent" "$log"
 expect_status 1 "a missing file does not keep the others from being reported"

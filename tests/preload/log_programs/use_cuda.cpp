@@ -1,7 +1,7 @@
 // A small user of the driver API, found at run time as most programs do. One word says how its life
 // goes: plain, kill (ends itself in the middle), fork (before CUDA; parent and child both use it),
 // oom (asks for more than there is), vanish (removes its working directory), pinned (holds host
-// memory; two frees of it are tried).
+// memory; two frees of it are tried), override (sets PyTorch's allocator itself).
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,6 +50,9 @@ int main(int argc, char** argv) {
   const char* const life = argc > 1 ? argv[1] : "plain";
   pid_t child = -1;
   if (std::strcmp(life, "fork") == 0) child = fork();
+  if (std::strcmp(life, "override") == 0) {
+    setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:native", 1);
+  }
   begin();
   allocate_and_free(100);
   if (std::strcmp(life, "kill") == 0) raise(SIGKILL);
