@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -235,8 +236,7 @@ int main(int argc, char** argv) {
                           static_cast<double>(device.live_fences()),
                           gib(synchronous.counters().reserved),
                           gib(stream_ordered.counters().reserved)};
-    std::printf("%4d%14llu", hour,
-                static_cast<unsigned long long>(trainings[0].pairs() + trainings[1].pairs()));
+    std::printf("%4d%14" PRIu64, hour, trainings[0].pairs() + trainings[1].pairs());
     for (std::size_t i = 0; i < std::size(now); ++i) {
       figures[i].by_hour.push_back(now[i]);
       std::printf("%15.2f", now[i]);
