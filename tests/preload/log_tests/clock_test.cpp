@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::int64_t year = 365 * 24 * 3600;
+constexpr std::int64_t year = 31'536'000;
 constexpr std::int64_t jumps[] = {10 * year, -10 * year, 0};
 constexpr std::uint32_t long_interval_ms = 1'000'000;
 
