@@ -50,7 +50,8 @@ Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   claim(site);
   Supply supply;
   const bool planned = plan(request, site, &supply);
-  if (supply.reunited != nullptr) leave_behind(supply.reunited, request.slot->id, lock);
+  // What was lent from such a place may have been in use there on any stream before.
+  if (supply.reunited != nullptr) leave_behind(supply.reunited, all_streams, lock);
   if (!planned) {
     abandon(site, supply);
     return nullptr;

@@ -174,7 +174,10 @@ bool VirtualHeap::check(std::string* why) const {
     if (!arena.unmapped.check() || !arena.chunks.check()) *why = "an arena's index is out of order";
     for (auto at = arena.chunks.first(); at; at = at.next()) {
       chunks += at->size;
-      if (at->twin != nullptr && !check_ring(at.get())) *why = "a shared chunk is not whole";
+      if (at->twin != nullptr && !check_ring(at.get())) {
+        *why = "a shared chunk is not whole";
+        return false;
+      }
     }
   }
   if (chunks - shared_bytes_ != store_.counters.reserved) *why = "chunks do not add up to reserved";

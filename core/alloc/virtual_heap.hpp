@@ -12,6 +12,7 @@
 
 #include "config/allocation_config.hpp"
 #include "core/alloc/block_store.hpp"
+#include "core/alloc/chunk_sizes.hpp"
 #include "core/alloc/fence_queue.hpp"
 #include "core/alloc/heap.hpp"
 #include "core/alloc/heap_mutex.hpp"
@@ -54,6 +55,7 @@ struct VirtualOptions {
   /// Addresses to reserve, in bytes: several times the card, since holes are reused but lazily.
   Bytes span = Bytes{1} << 40;
   Callers callers = Callers::many;
+  ChunkSizes chunks;
 };
 
 class VirtualHeap final : public Heap {

@@ -8,11 +8,12 @@
 namespace fragshim {
 namespace {
 
-// Memory is lent where more than this would be held beyond the peak, one part in so many
-// of it, for requests of at least so many chunks: a loan costs as much as a chunk, and what is lent
-// early, to what stays, is missing later.
+// Memory is lent where more than this would be held beyond the peak, one part in so many of it.
 constexpr Bytes loan_share = 200;
+// A loan costs as much as a chunk, and what is lent on the way up, to what stays, is missing later:
+// requests get one that are of so many chunks, and so large a part of the peak.
 constexpr Bytes loan_chunks = 4;
+constexpr Bytes loan_request_share = 64;
 constexpr int blocks_looked_at = 64;  // free blocks searched for ends of chunks
 
 }  // namespace
@@ -46,7 +47,11 @@ void VirtualHeap::borrow(const Request& request, const Site& site, Bytes room, B
 
 /// Whether to lend to the request rather than to create `created` bytes.
 bool VirtualHeap::lending_pays(const Request& request, Bytes created) const noexcept {
-  if (request.size < loan_chunks * chunk_size(false)) return false;
+  // Without them the addresses of loans that are over could not be told from those still in use.
+  if (!device_.has_context_fences()) return false;
+  const Bytes least =
+      std::max(loan_chunks * chunk_size(false), store_.counters.reserved_peak / loan_request_share);
+  if (request.size < least) return false;
   if (request.scarce) return true;
   const Counters& counters = store_.counters;
   const Bytes peak = std::max(counters.allocated_peak, counters.allocated + request.size);
@@ -82,9 +87,26 @@ Loan VirtualHeap::find_loan(const Request& request, Bytes missing, bool head) co
   return best;
 }
 
-/// Takes what is lent out of everybody's reach. False: there is no host memory for the records.
+/// Whether the lender keeps something at its place once it has lent this and what is on its way: a
+/// place at which nothing is left would be found by nobody.
+static bool keeps_something(const Loan& loan) noexcept {
+  const Address start = loan.chunk->address;
+  const Address end = start + loan.chunk->size;
+  const Block* block = loan.block;
+  while (block->address > start) block = block->prev;
+  Bytes kept = 0;
+  for (; block != nullptr && block->address < end; block = block->next) {
+    const bool serves = block->is_free() || block->state == Block::State::live;
+    if (!serves || block->address + block->size <= start) continue;
+    kept += std::min(block->address + block->size, end) - std::max(block->address, start);
+  }
+  return kept > loan.size;
+}
+
+/// Takes what is lent out of everybody's reach. False: it cannot be lent, or there is no host
+/// memory for the records.
 bool VirtualHeap::claim_loan(Loan* loan, bool head) noexcept {
-  if (!chunk_pool_.prepare(1) || !store_.prepare(2) ||
+  if (!keeps_something(*loan) || !chunk_pool_.prepare(1) || !store_.prepare(2) ||
       !store_.nodes().prepare(4 * IndexTree::max_height)) {
     return false;
   }

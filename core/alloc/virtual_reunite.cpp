@@ -158,17 +158,19 @@ Bytes VirtualHeap::shared_and_idle(const Chunk* chunk) noexcept {
   return idle ? chunk->size : 0;
 }
 
-/// Whether the places of a shared chunk together serve each of its bytes once.
+/// Whether each place of a shared chunk serves some of its bytes, and all together each one once.
 bool VirtualHeap::check_ring(const Chunk* chunk) noexcept {
   Bytes serving = 0;
   const Chunk* at = chunk;
   do {
     if (at->twin == nullptr || at->shadow == nullptr || !is_hollow(at->shadow)) return false;
     if (at->size != chunk->size || at->memory.handle != chunk->memory.handle) return false;
+    const Bytes before = serving;
     for_each_block(at, [&](const Block* block) {
       if (!is_hollow(block)) serving += part_of(at, block);
       return true;
     });
+    if (serving == before) return false;
     at = at->twin;
   } while (at != chunk);
   return serving == chunk->size;

@@ -7,12 +7,7 @@
 namespace fragshim {
 namespace {
 
-// Mapping costs by the chunk, hardly by the byte, and most while the device is busy; but only whole
-// free chunks can be gathered. So a chunk is this part of the most that was ever held (the peak,
-// since a program that empties the cache will soon fill it again), within limits.
-constexpr Bytes unit_share[2] = {256, 1024};           // [small]
-constexpr Bytes least_unit[2] = {16 * MiB, 2 * MiB};   // [small]
-constexpr Bytes most_unit[2] = {256 * MiB, 16 * MiB};  // [small]
+constexpr ChunkSizes small_chunks{1024, 2 * MiB, 16 * MiB};
 // What may be held beyond the peak: one part in so many of it; and while a new peak is being set,
 // a whole unit of at most this part of it, or every request on the way up would come as a chunk.
 constexpr Bytes slack_share = 512;
@@ -22,8 +17,9 @@ constexpr Bytes climb_share = 64;
 
 /// The size of new chunks in an arena for now, in bytes.
 Bytes VirtualHeap::chunk_size(bool small) const noexcept {
-  const Bytes share = store_.counters.reserved_peak / unit_share[small];
-  return round_up(std::clamp(share, least_unit[small], most_unit[small]), device_.granularity());
+  const ChunkSizes& sizes = small ? small_chunks : options_.chunks;
+  const Bytes share = store_.counters.reserved_peak / sizes.share;
+  return round_up(std::clamp(share, sizes.least, sizes.most), device_.granularity());
 }
 
 /// The unit in which an arena grows as long as there is room.
