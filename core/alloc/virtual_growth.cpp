@@ -47,7 +47,7 @@ Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   settle_recent();
   Site site = find_site(request);
   if (site.hole == nullptr) return nullptr;
-  claim(site);
+  claim(request, site);
   Supply supply;
   const bool planned = plan(request, site, &supply);
   // What was lent from such a place may have been in use there on any stream before.
@@ -119,14 +119,26 @@ VirtualHeap::Site VirtualHeap::site_at(Block* hole, const Request& request) cons
 }
 
 /// Takes a site out of everybody's reach.
-void VirtualHeap::claim(const Site& site) noexcept {
+void VirtualHeap::claim(const Request& request, const Site& site) noexcept {
   arena_of(site.hole).unmapped.erase(store_.nodes(), {0, site.hole->address});
   site.hole->state = Block::State::pending;
+  if (site.above != nullptr) leave_surplus(request, site);
   for (Block* block : {site.below, site.above}) {
     if (block == nullptr) continue;
     store_.erase_free(block);
     block->state = Block::State::pending;
   }
+}
+
+/// Of the block above a hole only as much is needed as completes the request: the rest stays free,
+/// and can be gathered for it.
+void VirtualHeap::leave_surplus(const Request& request, const Site& site) noexcept {
+  const Bytes below = site.below != nullptr ? site.below->size : 0;
+  const Bytes needed = request.size - below - site.hole->size;
+  if (site.above->size - needed < device_.granularity() || !store_.prepare(2)) return;
+  store_.erase_free(site.above);
+  store_.insert_free(store_.cut(site.above, needed));
+  store_.insert_free(site.above);
 }
 
 /// Gives back what a claimed hole has beyond `bytes`.

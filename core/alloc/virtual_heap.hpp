@@ -163,7 +163,8 @@ class VirtualHeap final : public Heap {
   Bytes step_for(Bytes bytes, Bytes most) const noexcept;
   bool take_records(Supply* supply) noexcept;
   bool plan(const Request& request, const Site& site, Supply* supply) noexcept;
-  void claim(const Site& site) noexcept;
+  void claim(const Request& request, const Site& site) noexcept;
+  void leave_surplus(const Request& request, const Site& site) noexcept;
   void cut_back(Block* hole, Bytes bytes) noexcept;
   void give_records(Chunk* chunks) noexcept;
   void abandon(const Site& site, const Supply& supply) noexcept;

@@ -13,13 +13,19 @@ namespace {
 constexpr StreamId here = 1;
 constexpr StreamId there = 2;
 
+VirtualOptions chunks_of_16() {
+  VirtualOptions options;
+  options.chunks = {unlimited, 16 * MiB, 16 * MiB};
+  return options;
+}
+
 /// Nine blocks of 60 MiB side by side in chunks of 16, of which every other one is then freed. Of
 /// each gap 48 MiB are whole chunks, 192 in all. The rest are upper ends of 4 and 12 MiB and lower
 /// ends of 8.
 struct Ends : Virtual {
   std::vector<Address> blocks;
 
-  explicit Ends(Bytes capacity = unlimited) : Virtual(capacity) {
+  explicit Ends(Bytes capacity = unlimited) : Virtual(capacity, {}, chunks_of_16()) {
     free(take(540 * MiB));
     for (int i = 0; i < 9; ++i) blocks.push_back(take(60 * MiB));
     for (const std::size_t i : {1, 3, 5, 7}) {
@@ -127,7 +133,7 @@ TEST_CASE("lend: nothing is lent where no fence spans all streams") {
   SimulatedOptions options;
   options.context_fences = false;
   SimulatedDevice device(options);
-  VirtualHeap heap(device, AllocationConfig{});
+  VirtualHeap heap(device, AllocationConfig{}, chunks_of_16());
   std::vector<Address> blocks;
   REQUIRE(heap.free(heap.allocate(540 * MiB, here).address, here).ok());
   for (int i = 0; i < 9; ++i) blocks.push_back(heap.allocate(60 * MiB, here).address);
