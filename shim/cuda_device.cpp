@@ -85,6 +85,10 @@ Status CudaDevice::unmap(Address address, Bytes size) noexcept {
   return give([&] { return memory_.unmap(address, size); });
 }
 
+bool CudaDevice::has_context_fences() const noexcept {
+  return driver()->cuCtxRecordEvent != nullptr;
+}
+
 Status CudaDevice::record(StreamId stream, Fence* out) noexcept {
   const Driver& real = *driver();
   if (gone()) return gone_status;

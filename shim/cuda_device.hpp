@@ -23,6 +23,7 @@ class CudaDevice final : public Device {
   Status release_segment(Address address, Bytes size) noexcept override;
 
   Bytes granularity() const noexcept override { return memory_.granularity(); }
+  bool has_context_fences() const noexcept override;
   Status reserve(Bytes size, Address* out) noexcept override;
   Status unreserve(Address address, Bytes size) noexcept override;
   Status create(Bytes size, Physical* out) noexcept override;

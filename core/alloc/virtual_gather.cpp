@@ -18,17 +18,28 @@ constexpr int longest_run = 64;       // free blocks to either side that are loo
 /// last: what they have too much stays free at the end of the new place.
 void VirtualHeap::gather(const Request& request, Bytes goal, Bytes most, Supply* supply) noexcept {
   goal = round_up(goal, device_.granularity());
-  for (const bool larger : {false, true}) {
-    for (const bool lenders : {false, true}) {
-      if (lenders && request.alone) continue;
-      const bool oversize = request.size >= config_.max_split_size;
-      const Terms terms{goal, most, larger, oversize, request.slot, lenders};
-      for (const bool small : {false, true}) {
-        gather_on(terms, small, supply);
-        if (supply->moved_bytes >= goal) return;
-      }
+  const bool oversize = request.size >= config_.max_split_size;
+  Terms terms{goal, most, false, oversize, request.slot, false};
+  if (gather_everywhere(request, terms, supply)) return;
+  if (shared_ > 0) {
+    supply->reunited = reunite(request.slot);
+    if (supply->reunited != nullptr && gather_everywhere(request, terms, supply)) return;
+  }
+  terms.larger = true;
+  gather_everywhere(request, terms, supply);
+}
+
+/// The same on given terms, with lenders and without. True: the goal is reached.
+bool VirtualHeap::gather_everywhere(const Request& request, Terms terms, Supply* supply) noexcept {
+  for (const bool lenders : {false, true}) {
+    if (lenders && request.alone) continue;
+    terms.lenders = lenders;
+    for (const bool small : {false, true}) {
+      gather_on(terms, small, supply);
+      if (supply->moved_bytes >= terms.goal) return true;
     }
   }
+  return false;
 }
 
 /// Claims chunks of one arena, from the largest free blocks first: what a few large gaps hold costs
@@ -85,7 +96,7 @@ void VirtualHeap::gather_around(Block* block, const Terms& terms, Supply* supply
     if (chunk->size <= fits) {
       if (!store_.prepare(4) || !store_.nodes().prepare(4 * IndexTree::max_height)) return;
       arena.chunks.erase(store_.nodes(), at);
-      block = carve(block, chunk);
+      block = carve(block, chunk->address, chunk->size, &chunk->block);
       chunk->link = supply->moved;
       supply->moved = chunk;
       supply->moved_bytes += chunk->size;
@@ -123,13 +134,18 @@ Status VirtualHeap::map_moved(const Supply& supply, Address address) noexcept {
       to += chunk->size;
       continue;
     }
-    for (const Chunk* undo = supply.moved; undo != chunk; undo = undo->link) {
-      device_.unmap(address, undo->size);
-      address += undo->size;
-    }
+    unmap_moved(supply, chunk, address);
     return status;
   }
   return {};
+}
+
+/// Undoes map_moved, up to the chunk `end`.
+void VirtualHeap::unmap_moved(const Supply& supply, const Chunk* end, Address address) noexcept {
+  for (const Chunk* chunk = supply.moved; chunk != end; chunk = chunk->link) {
+    device_.unmap(address, chunk->size);
+    address += chunk->size;
+  }
 }
 
 /// Enters moved chunks where they are mapped now, from `address` on, and what they left as hollow.
@@ -141,7 +157,7 @@ void VirtualHeap::settle_moved(const Supply& supply, Address address,
     hollow->address = chunk->address;
     hollow->size = chunk->size;
     hollow->memory = chunk->memory;
-    hollow->block = close_up(chunk);
+    hollow->block = close_up(chunk->block, chunk->size);
     hollow->block->state = Block::State::hollow;
     hollow->block->slot = &nobody_;
     chunk->address = address;
@@ -151,7 +167,6 @@ void VirtualHeap::settle_moved(const Supply& supply, Address address,
     chunk = next;
   }
   supply.hollows->number = moves_++;
-  ++store_.counters.stitches;
 }
 
 /// Queues a batch behind what the stream has done so far, and behind the lenders it waits for.

@@ -7,16 +7,6 @@
 namespace fragshim {
 namespace {
 
-// Mapping costs by the chunk, hardly by the byte, and most while the device is busy; but only whole
-// free chunks can be gathered. So a chunk is this part of the most that was ever held (the peak,
-// since a program that empties the cache will soon fill it again), within limits.
-constexpr Bytes unit_share[2] = {256, 1024};           // [small]
-constexpr Bytes least_unit[2] = {16 * MiB, 2 * MiB};   // [small]
-constexpr Bytes most_unit[2] = {256 * MiB, 16 * MiB};  // [small]
-// What may be held beyond the peak: one part in so many of it; and while a new peak is being set,
-// a whole unit of at most this part of it, or every request on the way up would come as a chunk.
-constexpr Bytes slack_share = 512;
-constexpr Bytes climb_share = 64;
 constexpr Bytes small_share = 8;  // one part in so many of the addresses is for small blocks
 constexpr int holes_looked_at = 64;
 
@@ -51,101 +41,23 @@ bool VirtualHeap::reserve_range(HeapLock& lock) noexcept {
   return true;
 }
 
-/// The size of new chunks in an arena for now, in bytes.
-Bytes VirtualHeap::chunk_size(bool small) const noexcept {
-  const Bytes share = store_.counters.reserved_peak / unit_share[small];
-  return round_up(std::clamp(share, least_unit[small], most_unit[small]), device_.granularity());
-}
-
-/// The unit in which an arena grows as long as there is room.
-Bytes VirtualHeap::growth_unit(bool small) const noexcept {
-  // Under a split limit, what a request does not need would often serve nobody.
-  if (config_.max_split_size != AllocationConfig::no_limit) return device_.granularity();
-  return chunk_size(small);
-}
-
-/// What may be created for the request before anything is gathered: the heap then holds as much as
-/// was ever alive at once, this request included, and a little more.
-Bytes VirtualHeap::room_to_grow(const Request& request) const noexcept {
-  if (request.scarce) return 0;
-  const Counters& counters = store_.counters;
-  const Bytes now = counters.allocated + request.size;
-  const Bytes peak = std::max(counters.allocated_peak, now);
-  const Bytes most = peak + peak / slack_share;
-  const Bytes room = most > counters.reserved ? most - counters.reserved : 0;
-  if (now <= counters.allocated_peak) return room;
-  return std::max(room, std::min(growth_unit(request.small), now / climb_share));
-}
-
-/// How much memory a site gets: in whole units as long as there is room, else what is missing.
-Bytes VirtualHeap::wanted_bytes(const Request& request, const Site& site,
-                                Bytes room) const noexcept {
-  const Bytes granularity = device_.granularity();
-  const Bytes least = round_up(site.missing, granularity);
-  // A block that will not be split must not be longer than it has to.
-  const bool exact = request.tight || request.size >= config_.max_split_size;
-  const Bytes units = exact ? least : round_up(site.missing, growth_unit(request.small));
-  return std::min(std::clamp(room / granularity * granularity, least, units), site.hole->size);
-}
-
-/// The size of each of as few equal chunks of at most `most` bytes as make up `bytes`. Blocks that
-/// end where a chunk ends leave nothing of it behind, and equal ones suit the next block of that
-/// size better than large ones and a rest.
-Bytes VirtualHeap::step_for(Bytes bytes, Bytes most) const noexcept {
-  if (bytes == 0) return most;
-  const Bytes count = (bytes + most - 1) / most;
-  return round_up((bytes + count - 1) / count, device_.granularity());
-}
-
-/// Decides where the memory of a claimed site comes from, and has the host memory ready that its
-/// records take. False: there is none.
-bool VirtualHeap::plan(const Request& request, const Site& site, Supply* supply) noexcept {
-  const Bytes room = room_to_grow(request);
-  const Bytes wanted = wanted_bytes(request, site, room);
-  if (wanted > room) gather(request, wanted - room, site.hole->size, supply);
-  supply->created_bytes = wanted - std::min(wanted, supply->moved_bytes);
-  supply->step = step_for(supply->created_bytes, chunk_size(request.small));
-  return take_records(supply);
-}
-
-/// Takes the records that a supply needs from their pools. False: there is no host memory for them.
-bool VirtualHeap::take_records(Supply* supply) noexcept {
-  const std::size_t created = (supply->created_bytes + supply->step - 1) / supply->step;
-  const std::size_t count = created + supply->moved_count;
-  if (!chunk_pool_.prepare(count) || !hollow_pool_.prepare(1) || !store_.prepare(2) ||
-      !store_.nodes().prepare(count + 4 * IndexTree::max_height)) {
-    return false;
-  }
-  const auto take = [this](std::size_t n) {
-    Chunk* chain = nullptr;
-    for (; n > 0; --n) {
-      Chunk* chunk = chunk_pool_.take();
-      chunk->link = chain;
-      chain = chunk;
-    }
-    return chain;
-  };
-  supply->created = take(created);
-  if (supply->moved_count > 0) {
-    supply->hollows = hollow_pool_.take();
-    supply->hollows->first = take(supply->moved_count);
-  }
-  return true;
-}
-
 /// Brings memory to where it is missing for the request. The block is in no index.
 Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   reclaim_hollows(lock);
   settle_recent();
-  const Site site = find_site(request);
+  Site site = find_site(request);
   if (site.hole == nullptr) return nullptr;
-  claim(site);
+  claim(request, site);
   Supply supply;
-  if (!plan(request, site, &supply)) {
+  const bool planned = plan(request, site, &supply);
+  // What was lent from such a place may have been in use there on any stream before.
+  if (supply.reunited != nullptr) leave_behind(supply.reunited, all_streams, lock);
+  if (!planned) {
     abandon(site, supply);
     return nullptr;
   }
-  cut_back(site.hole, supply.created_bytes + supply.moved_bytes);
+  cut_back(site.hole, supply.addresses());
+  place_loans(&site, &supply);
   if (!order_lenders(request.slot, supply, lock)) {
     abandon(site, supply);
     request.alone = true;
@@ -165,8 +77,10 @@ Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   add_chunks(arenas_[request.small], supply.created);
   Block* block = join(site);
   block->slot = request.slot;
+  if (supply.moved != nullptr || supply.lent() > 0) ++store_.counters.stitches;
+  settle_loans(supply, address, request.small);
   if (supply.moved != nullptr) {
-    settle_moved(supply, address + supply.created_bytes, request);
+    settle_moved(supply, address + supply.tail.size + supply.created_bytes, request);
     leave_behind(supply.hollows, request.slot->id, lock);
   }
   return block;
@@ -205,9 +119,10 @@ VirtualHeap::Site VirtualHeap::site_at(Block* hole, const Request& request) cons
 }
 
 /// Takes a site out of everybody's reach.
-void VirtualHeap::claim(const Site& site) noexcept {
+void VirtualHeap::claim(const Request& request, const Site& site) noexcept {
   arena_of(site.hole).unmapped.erase(store_.nodes(), {0, site.hole->address});
   site.hole->state = Block::State::pending;
+  if (site.above != nullptr) leave_surplus(request, site);
   for (Block* block : {site.below, site.above}) {
     if (block == nullptr) continue;
     store_.erase_free(block);
@@ -215,36 +130,20 @@ void VirtualHeap::claim(const Site& site) noexcept {
   }
 }
 
+/// Of the block above a hole only as much is needed as completes the request: the rest stays free,
+/// and can be gathered for it.
+void VirtualHeap::leave_surplus(const Request& request, const Site& site) noexcept {
+  const Bytes below = site.below != nullptr ? site.below->size : 0;
+  const Bytes needed = request.size - below - site.hole->size;
+  if (site.above->size - needed < device_.granularity() || !store_.prepare(2)) return;
+  store_.erase_free(site.above);
+  store_.insert_free(store_.cut(site.above, needed));
+  store_.insert_free(site.above);
+}
+
 /// Gives back what a claimed hole has beyond `bytes`.
 void VirtualHeap::cut_back(Block* hole, Bytes bytes) noexcept {
   if (bytes < hole->size) make_hole(store_.cut(hole, bytes));
-}
-
-/// Gives records of a chain back that stand for nothing.
-void VirtualHeap::give_records(Chunk* chunks) noexcept {
-  while (chunks != nullptr) {
-    Chunk* chunk = chunks;
-    chunks = chunk->link;
-    chunk_pool_.give(chunk);
-  }
-}
-
-/// Undoes a claim, and what was planned for it.
-void VirtualHeap::abandon(const Site& site, const Supply& supply) noexcept {
-  give_records(supply.created);
-  if (supply.hollows != nullptr) {
-    give_records(supply.hollows->first);
-    hollow_pool_.give(supply.hollows);
-  }
-  for (Chunk* chunk = supply.moved; chunk != nullptr;) {
-    Chunk* next = chunk->link;
-    keep_chunk(chunk);
-    chunk = next;
-  }
-  make_hole(site.hole);
-  for (Block* block : {site.below, site.above}) {
-    if (block != nullptr) store_.settle(block);
-  }
 }
 
 /// The one block that a site has become.
@@ -264,44 +163,6 @@ void VirtualHeap::add_chunks(Arena& arena, Chunk* chunks) noexcept {
     chunks = chunk->link;
     arena.chunks.insert(store_.nodes(), {0, chunk->address}, chunk);
     accounts::reserved(store_.counters, chunk->size);
-  }
-}
-
-/// Creates and moves what was planned to the addresses from `address` on; all of it or nothing.
-/// Called without the lock.
-Status VirtualHeap::carry_out(const Supply& supply, Address address) noexcept {
-  Status status = create_chunks(supply, address);
-  if (!status.ok()) return status;
-  status = map_moved(supply, address + supply.created_bytes);
-  if (!status.ok()) drop_created(supply.created, nullptr);
-  return status;
-}
-
-/// Creates and maps the new memory of a supply, filling in its chunks; all of it or nothing.
-Status VirtualHeap::create_chunks(const Supply& supply, Address address) noexcept {
-  Bytes done = 0;
-  for (Chunk* chunk = supply.created; chunk != nullptr; chunk = chunk->link) {
-    chunk->address = address + done;
-    chunk->size = std::min(supply.step, supply.created_bytes - done);
-    Status status = device_.create(chunk->size, &chunk->memory);
-    if (status.ok()) {
-      status = device_.map(chunk->address, chunk->size, chunk->memory);
-      if (!status.ok()) device_.destroy(chunk->memory, chunk->size);
-    }
-    if (!status.ok()) {
-      drop_created(supply.created, chunk);
-      return status;
-    }
-    done += chunk->size;
-  }
-  return {};
-}
-
-/// Takes new memory away again, from `first` up to `end`.
-void VirtualHeap::drop_created(const Chunk* first, const Chunk* end) noexcept {
-  for (const Chunk* chunk = first; chunk != end; chunk = chunk->link) {
-    device_.unmap(chunk->address, chunk->size);
-    device_.destroy(chunk->memory, chunk->size);
   }
 }
 

@@ -154,6 +154,7 @@ Usage VirtualHeap::usage() const noexcept {
     usage.segments += arena.chunks.size();
     usage.releasable += releasable(arena);
   }
+  usage.segments -= shared_;
   usage.pinned = usage.cached() - usage.releasable;
   return usage;
 }
@@ -171,9 +172,15 @@ bool VirtualHeap::check(std::string* why) const {
   for (const Arena& arena : arenas_) {
     if (!store_.check_run(arena.first, arena.base, arena.span, &tally, why)) return false;
     if (!arena.unmapped.check() || !arena.chunks.check()) *why = "an arena's index is out of order";
-    for (auto at = arena.chunks.first(); at; at = at.next()) chunks += at->size;
+    for (auto at = arena.chunks.first(); at; at = at.next()) {
+      chunks += at->size;
+      if (at->twin != nullptr && !check_ring(at.get())) {
+        *why = "a shared chunk is not whole";
+        return false;
+      }
+    }
   }
-  if (chunks != store_.counters.reserved) *why = "chunks do not add up to reserved";
+  if (chunks - shared_bytes_ != store_.counters.reserved) *why = "chunks do not add up to reserved";
   return store_.check_totals(tally, why);
 }
 

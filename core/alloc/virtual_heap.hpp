@@ -12,19 +12,34 @@
 
 #include "config/allocation_config.hpp"
 #include "core/alloc/block_store.hpp"
+#include "core/alloc/chunk_sizes.hpp"
 #include "core/alloc/fence_queue.hpp"
 #include "core/alloc/heap.hpp"
 #include "core/alloc/heap_mutex.hpp"
 
 namespace fragshim {
 
-/// Physical memory in one piece, and where it is mapped.
+/// Physical memory in one piece, and where it is mapped. A shared chunk has several such records,
+/// each of which serves a part of the memory at its own addresses.
 struct Chunk {
   Address address = 0;
   Bytes size = 0;
   Physical memory;
-  Block* block = nullptr;  // while it is on its way out: the first of the blocks it is made of
-  Chunk* link = nullptr;   // the next in a chain
+  Block* block = nullptr;   // while it is on its way out: the first of the blocks it is made of
+  Chunk* link = nullptr;    // the next in a chain
+  Chunk* twin = nullptr;    // shared: the next of its records, in a ring
+  Block* shadow = nullptr;  // shared: addresses here whose memory serves elsewhere; hollow
+};
+
+/// A free end of a chunk that is lent: mapped a second time, where memory is missing.
+struct Loan {
+  Chunk* chunk = nullptr;   // the lender; none: there is no loan
+  Chunk* twin = nullptr;    // its record at the new place
+  Block* block = nullptr;   // what is lent, claimed: the first of the blocks it is made of
+  Bytes size = 0;           // of what is lent
+  Block* shadow = nullptr;  // at the new place: the addresses of what is not lent
+
+  Bytes unlent() const { return chunk == nullptr ? 0 : chunk->size - size; }
 };
 
 /// Chunks' old addresses, to be unmapped behind one fence.
@@ -40,6 +55,7 @@ struct VirtualOptions {
   /// Addresses to reserve, in bytes: several times the card, since holes are reused but lazily.
   Bytes span = Bytes{1} << 40;
   Callers callers = Callers::many;
+  ChunkSizes chunks;
 };
 
 class VirtualHeap final : public Heap {
@@ -93,7 +109,15 @@ class VirtualHeap final : public Heap {
     Chunk* moved = nullptr;  // chained, claimed, and still where they were
     Bytes moved_bytes = 0;
     std::size_t moved_count = 0;
-    HollowBatch* hollows = nullptr;  // with a record for each moved one
+    HollowBatch* hollows = nullptr;   // with a record for each moved one
+    Loan tail;                        // the upper end of a chunk, in front of all this
+    Loan head;                        // the lower end of one, behind it
+    HollowBatch* reunited = nullptr;  // places of shared chunks, given up in the search for memory
+
+    Bytes lent() const { return tail.size + head.size; }
+    Bytes bytes() const { return tail.size + created_bytes + moved_bytes + head.size; }
+    /// What it takes of the addresses: all of a chunk is mapped, however little of it is lent.
+    Bytes addresses() const { return bytes() + tail.unlent() + head.unlent(); }
   };
   /// What `gather` may take.
   struct Terms {
@@ -139,10 +163,12 @@ class VirtualHeap final : public Heap {
   Bytes step_for(Bytes bytes, Bytes most) const noexcept;
   bool take_records(Supply* supply) noexcept;
   bool plan(const Request& request, const Site& site, Supply* supply) noexcept;
-  void claim(const Site& site) noexcept;
+  void claim(const Request& request, const Site& site) noexcept;
+  void leave_surplus(const Request& request, const Site& site) noexcept;
   void cut_back(Block* hole, Bytes bytes) noexcept;
   void give_records(Chunk* chunks) noexcept;
   void abandon(const Site& site, const Supply& supply) noexcept;
+  Bytes still_missing(Bytes bytes, const Supply& supply) const noexcept;
   Block* join(const Site& site) noexcept;
   Status carry_out(const Supply& supply, Address address) noexcept;
   Status create_chunks(const Supply& supply, Address address) noexcept;
@@ -152,12 +178,14 @@ class VirtualHeap final : public Heap {
 
   // Memory moved to where it is missing (virtual_gather.cpp).
   void gather(const Request& request, Bytes goal, Bytes most, Supply* supply) noexcept;
+  bool gather_everywhere(const Request& request, Terms terms, Supply* supply) noexcept;
   void gather_on(const Terms& terms, bool small, Supply* supply) noexcept;
   void gather_around(Block* block, const Terms& terms, Supply* supply) noexcept;
   bool lends(const Block* block, const Terms& terms) const noexcept;
   Block* next_smaller(const Terms& terms, bool small, const IndexKey& than) const noexcept;
   bool order_lenders(StreamSlot* taker, const Supply& supply, HeapLock& lock) noexcept;
   Status map_moved(const Supply& supply, Address address) noexcept;
+  void unmap_moved(const Supply& supply, const Chunk* end, Address address) noexcept;
   void settle_moved(const Supply& supply, Address address, const Request& request) noexcept;
   void leave_behind(HollowBatch* batch, StreamId stream, HeapLock& lock) noexcept;
   void reclaim_hollows(HeapLock& lock) noexcept;
@@ -165,14 +193,36 @@ class VirtualHeap final : public Heap {
   bool passed(HollowBatch* batch, HeapLock& lock) noexcept;
   bool unmap_hollows(HollowBatch* batch, HeapLock& lock) noexcept;
 
+  // Ends of chunks lent to where memory is missing (virtual_lend.cpp).
+  void borrow(const Request& request, const Site& site, Bytes room, Bytes wanted,
+              Supply* supply) noexcept;
+  bool lending_pays(const Request& request, Bytes created) const noexcept;
+  Loan find_loan(const Request& request, Bytes missing, bool head) const noexcept;
+  bool claim_loan(Loan* loan, bool head) noexcept;
+  void place_loans(Site* site, Supply* supply) noexcept;
+  Status map_loans(const Supply& supply, Address address) noexcept;
+  void settle_loans(const Supply& supply, Address address, bool small) noexcept;
+  void settle_loan(const Loan& loan, Address address, bool small) noexcept;
+  void abandon_loan(const Loan& loan) noexcept;
+
+  // Chunks that serve at several places, brought together again (virtual_reunite.cpp).
+  HollowBatch* reunite(const StreamSlot* taker) noexcept;
+  bool is_idle(const Chunk* chunk, const StreamSlot* taker, std::size_t* pieces) const noexcept;
+  bool give_up_place(Chunk* chunk, const StreamSlot* taker) noexcept;
+  void hand_over(Chunk* chunk, const Block* piece) noexcept;
+  void leave_ring(Chunk* chunk) noexcept;
+  static Bytes shared_and_idle(const Chunk* chunk) noexcept;
+  static bool check_ring(const Chunk* chunk) noexcept;
+
   // Memory back to the device (virtual_release.cpp).
   Bytes release(Bytes keep, HeapLock& lock) noexcept;
   Chunk* claim_idle_chunks(Arena& arena, Bytes wanted) noexcept;
-  Block* carve(Block* block, Chunk* chunk) noexcept;
+  Block* carve(Block* block, Address address, Bytes size, Block** first) noexcept;
   static Address end_of_run(const Block* block) noexcept;
   bool is_hollow_elsewhere(const Chunk* chunk) const noexcept;
   bool give_back(const Chunk* chunk, HeapLock& lock) noexcept;
-  Block* close_up(Chunk* chunk) noexcept;
+  Block* close_up(Block* first, Bytes size) noexcept;
+  void keep(Block* first, Bytes size) noexcept;
   void drop_chunk(Chunk* chunk) noexcept;
   void keep_chunk(Chunk* chunk) noexcept;
   bool wait_for_device(HeapLock& lock) noexcept;
@@ -204,7 +254,9 @@ class VirtualHeap final : public Heap {
   std::uint64_t searches_ = 0;  // each has a number of its own, as each move has
   std::uint64_t orders_ = 0;
   std::uint64_t dead_streams_ = 0;
-  int at_work_ = 0;  // threads that may have memory in hand without the lock
+  std::size_t shared_ = 0;  // records of shared chunks beyond the first of each
+  Bytes shared_bytes_ = 0;  // what they add up to
+  int at_work_ = 0;         // threads that may have memory in hand without the lock
 };
 
 }  // namespace fragshim

@@ -10,6 +10,10 @@ namespace fragshim {
 Bytes VirtualHeap::release(Bytes keep, HeapLock& lock) noexcept {
   if (store_.counters.reserved <= keep) return 0;
   settle_recent();
+  if (shared_ > 0) {
+    HollowBatch* batch = reunite(nullptr);
+    if (batch != nullptr) leave_behind(batch, all_streams, lock);
+  }
   const Bytes wanted = store_.counters.reserved - keep;
   Bytes returned = 0;
   for (const bool small : {false, true}) {
@@ -48,7 +52,7 @@ Chunk* VirtualHeap::claim_idle_chunks(Arena& arena, Bytes wanted) noexcept {
       if (!store_.prepare(2) || !store_.nodes().prepare(4 * IndexTree::max_height)) return chain;
       Chunk* chunk = at.get();
       arena.chunks.erase(store_.nodes(), at);
-      block = carve(block, chunk);
+      block = carve(block, chunk->address, chunk->size, &chunk->block);
       chunk->link = chain;
       chain = chunk;
       claimed += chunk->size;
@@ -64,18 +68,18 @@ Address VirtualHeap::end_of_run(const Block* block) noexcept {
   return block->address + block->size;
 }
 
-/// Cuts a chunk's addresses out of the run of free blocks around them; what is left of those stays
-/// free. The pieces keep their streams, in case the chunk stays. Returns the last piece.
-Block* VirtualHeap::carve(Block* block, Chunk* chunk) noexcept {
-  const Address end = chunk->address + chunk->size;
-  while (block->address + block->size <= chunk->address) block = block->next;
+/// Cuts addresses out of the run of free blocks around them; what is left of those stays free. The
+/// pieces keep their streams, in case the memory stays. Returns the last piece.
+Block* VirtualHeap::carve(Block* block, Address address, Bytes size, Block** first) noexcept {
+  const Address end = address + size;
+  while (block->address + block->size <= address) block = block->next;
   store_.erase_free(block);
-  if (block->address < chunk->address) {
-    Block* inside = store_.cut(block, chunk->address - block->address);
+  if (block->address < address) {
+    Block* inside = store_.cut(block, address - block->address);
     store_.insert_free(block);
     block = inside;
   }
-  chunk->block = block;
+  *first = block;
   for (;;) {
     block->state = Block::State::pending;
     ++block->slot->users;  // it stays while the lock is dropped
@@ -107,29 +111,33 @@ bool VirtualHeap::give_back(const Chunk* chunk, HeapLock& lock) noexcept {
   return true;
 }
 
-/// Makes one block, in no index, of a claimed chunk's pieces.
-Block* VirtualHeap::close_up(Chunk* chunk) noexcept {
-  Block* block = chunk->block;
-  --block->slot->users;
-  while (block->size < chunk->size) {
-    --block->next->slot->users;
-    store_.absorb(block, block->next);
+/// Makes one block, in no index, of claimed pieces.
+Block* VirtualHeap::close_up(Block* first, Bytes size) noexcept {
+  --first->slot->users;
+  while (first->size < size) {
+    --first->next->slot->users;
+    store_.absorb(first, first->next);
   }
-  return block;
+  return first;
 }
 
 /// Makes a hole of a claimed chunk that is gone.
 void VirtualHeap::drop_chunk(Chunk* chunk) noexcept {
   accounts::returned(store_.counters, chunk->size);
-  make_hole(close_up(chunk));
+  make_hole(close_up(chunk->block, chunk->size));
   chunk_pool_.give(chunk);
 }
 
-/// Frees the pieces of a claimed chunk that stays.
+/// Keeps a claimed chunk after all.
 void VirtualHeap::keep_chunk(Chunk* chunk) noexcept {
   arena_of(chunk->block).chunks.insert(store_.nodes(), {0, chunk->address}, chunk);
-  const Address end = chunk->address + chunk->size;
-  for (Block* block = chunk->block; block != nullptr;) {
+  keep(chunk->block, chunk->size);
+}
+
+/// Frees claimed pieces again.
+void VirtualHeap::keep(Block* first, Bytes size) noexcept {
+  const Address end = first->address + size;
+  for (Block* block = first; block != nullptr;) {
     Block* next = block->address + block->size < end ? block->next : nullptr;
     --block->slot->users;
     store_.settle(block);
@@ -167,6 +175,9 @@ Bytes VirtualHeap::releasable(const Arena& arena) const noexcept {
          at = at.next()) {
       bytes += at->size;
     }
+  }
+  for (auto at = arena.chunks.first(); at && shared_ > 0; at = at.next()) {
+    if (at->twin != nullptr) bytes += shared_and_idle(at.get());
   }
   return bytes;
 }

@@ -8,10 +8,11 @@
 namespace fragshim {
 
 std::unique_ptr<Heap> make_heap(Device& device, PolicyKind policy, const AllocationConfig& config,
-                                Bytes allowed) {
+                                Bytes allowed, const ChunkSizes& chunks) {
   if (policy == PolicyKind::stitch) {
     VirtualOptions options;
     options.callers = Callers::one;
+    options.chunks = chunks;
     return std::make_unique<VirtualHeap>(device, config, options);
   }
   if (policy == PolicyKind::native) {

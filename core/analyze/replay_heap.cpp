@@ -26,7 +26,7 @@ ReplayHeap::ReplayHeap(const ReplayOptions& options)
       allowed_(allowed_bytes(options)),
       budget_(allowed_),
       limited_(device_, budget_),
-      heap_(make_heap(limited_, options.policy, options.config, allowed_)) {}
+      heap_(make_heap(limited_, options.policy, options.config, allowed_, options.chunks)) {}
 
 FailureEvidence ReplayHeap::evidence(const ReplayStep& step) const noexcept {
   FailureEvidence evidence = gather_evidence(*heap_, step.size, step.stream);

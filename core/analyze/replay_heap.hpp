@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/allocation_config.hpp"
+#include "core/alloc/chunk_sizes.hpp"
 #include "core/alloc/heap.hpp"
 #include "core/analyze/replay_steps.hpp"
 #include "core/device/limited.hpp"
@@ -17,6 +18,7 @@ namespace fragshim {
 struct ReplayOptions {
   PolicyKind policy = PolicyKind::native;
   AllocationConfig config;
+  ChunkSizes chunks;  // what stitching works with
   /// What the process may take in all; per_process_memory_fraction and memory_limit_mb of the
   /// configuration make it less. `unlimited`: no limit.
   Bytes capacity = unlimited;

@@ -74,6 +74,8 @@ class Device {
 
   // --- order ---
 
+  /// Whether `record` knows all_streams (not only now and then: on this device at all).
+  virtual bool has_context_fences() const noexcept = 0;
   /// Marks the present end of `stream`'s work (or of all streams' work: all_streams).
   /// Fails with `unsupported` where that cannot be done without disturbing the program (a capture
   /// is underway, or the driver knows no context-wide event).

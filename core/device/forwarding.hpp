@@ -17,6 +17,7 @@ class ForwardingDevice : public Device {
     return inner_.release_segment(address, size);
   }
   Bytes granularity() const noexcept override { return inner_.granularity(); }
+  bool has_context_fences() const noexcept override { return inner_.has_context_fences(); }
   Status reserve(Bytes size, Address* out) noexcept override { return inner_.reserve(size, out); }
   Status unreserve(Address address, Bytes size) noexcept override {
     return inner_.unreserve(address, size);

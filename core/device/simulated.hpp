@@ -25,6 +25,7 @@ class SimulatedDevice : public Device {
   Status allocate_segment(Bytes size, Address* out) noexcept override;
   Status release_segment(Address address, Bytes size) noexcept override;
   Bytes granularity() const noexcept override;
+  bool has_context_fences() const noexcept override { return context_fences_; }
   Status reserve(Bytes size, Address* out) noexcept override;
   Status unreserve(Address address, Bytes size) noexcept override;
   Status create(Bytes size, Physical* out) noexcept override;

@@ -25,6 +25,7 @@ struct Setup {
   Bytes capacity = 128 * MiB;
   Bytes allowed = unlimited;  // NativeOptions::allowed
   Bytes largest = 24 * MiB;   // request
+  Bytes least_chunk = 2 * MiB;
   bool context_fences = true;
   std::uint64_t fault_in = 0;  // one device call in so many fails; 0: none
   std::size_t most_live = 150;

@@ -17,7 +17,10 @@ inline SimulatedOptions device_options(const Setup& setup) {
 
 inline std::unique_ptr<Heap> make_heap(Device& device, const Setup& setup) {
   if (setup.kind == HeapKind::stream_ordered) {
-    return std::make_unique<VirtualHeap>(device, setup.config, VirtualOptions{64 * GiB});
+    VirtualOptions options;
+    options.span = 64 * GiB;
+    options.chunks.least = setup.least_chunk;
+    return std::make_unique<VirtualHeap>(device, setup.config, options);
   }
   AllocationConfig config = setup.config;
   config.expandable_segments = setup.kind == HeapKind::expandable;

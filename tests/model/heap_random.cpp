@@ -27,6 +27,7 @@ Setup some_setup(HeapKind kind, Choices& choices) {
   constexpr Bytes capacities[] = {24 * MiB, 64 * MiB, 160 * MiB, 512 * MiB, 4 * GiB};
   setup.capacity = capacities[choices.below(5)];
   setup.largest = std::max(setup.capacity / 4, 24 * MiB);
+  setup.least_chunk = choices.one_in(2) ? 2 * MiB : 12 * MiB;
   if (kind != HeapKind::stream_ordered && choices.one_in(2)) {
     setup.allowed = setup.capacity - choices.below(setup.capacity / 2);
   }

@@ -91,7 +91,10 @@ class Crowd {
   }
   void make_stream_ordered() {
     stream_ordered_ = true;
-    heap_ = std::make_unique<VirtualHeap>(device_, AllocationConfig{}, VirtualOptions{64 * GiB});
+    VirtualOptions options;
+    options.span = 64 * GiB;
+    options.chunks.least = 2 * MiB;
+    heap_ = std::make_unique<VirtualHeap>(device_, AllocationConfig{}, options);
   }
 
   template <class Body>

@@ -75,6 +75,23 @@ TEST_CASE("gather: a stream that cannot be made to wait takes no other stream's 
   it.check();
 }
 
+TEST_CASE("gather: what a free block above a hole has too much can move into the hole") {
+  Virtual it;
+  it.take(64 * MiB);
+  const Address first = it.take(64 * MiB);
+  const Address second = it.take(128 * MiB);
+  it.take(64 * MiB);
+  it.free(first);
+  it.take(80 * MiB);  // the first one's memory moves, and leaves a hole below the second one
+  it.device.complete_all();
+  it.free(second);
+  REQUIRE(it.reserved() <= 344 * MiB);
+  const Address large = it.take(150 * MiB);  // 22 MiB more than ever before
+  it.device.submit(here, large, 150 * MiB);
+  CHECK(it.reserved() <= 380 * MiB);
+  it.check();
+}
+
 TEST_CASE("gather: at the limit of the card it serves what creation cannot") {
   SimulatedOptions options;
   options.capacity = 528 * MiB;

@@ -12,8 +12,9 @@ namespace fragshim {
 struct Virtual {
   SimulatedDevice device;
   VirtualHeap heap;
-  explicit Virtual(Bytes capacity = unlimited, const AllocationConfig& config = {})
-      : device(options(capacity)), heap(device, config) {}
+  explicit Virtual(Bytes capacity = unlimited, const AllocationConfig& config = {},
+                   const VirtualOptions& heap_options = {})
+      : device(options(capacity)), heap(device, config, heap_options) {}
 
   static SimulatedOptions options(Bytes capacity) {
     SimulatedOptions options;
