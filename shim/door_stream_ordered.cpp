@@ -27,8 +27,9 @@ CUresult allocate(CUdeviceptr* out, std::size_t size, CUmemoryPool pool, const S
 
 template <class Pass>
 CUresult free(CUdeviceptr address, const StreamRef& stream, Pass pass) noexcept {
+  if (address == 0 || capture::holds(stream)) return pass();
+  // Where the driver will not tell the stream's context, the block is found all the same.
   ContextHeap* const heap = heap_of(stream);
-  if (heap == nullptr || address == 0 || capture::holds(stream)) return pass();
   return free_through(heap, HeapKind::stream_ordered, address, stream, pass);
 }
 
