@@ -135,13 +135,11 @@ void BlockStore::erase_free(Block* block) noexcept {
 
 Block* BlockStore::take(StreamSlot* slot, bool small, FreeCursor at, Bytes size,
                         bool split) noexcept {
-  live_.prefetch(at.key().minor);  // make_live comes for it
   Block* block = at.get();
-  __builtin_prefetch(block, 1);
+  live_.prefetch(block->address);  // make_live comes for it
   OrderedIndex<Block>& free = slot->free[small];
   if (split) {
-    free.prefetch({at.key().major - size, at.key().minor + size});  // where the rest will be
-    block->state = Block::State::free;                              // the rest's state
+    block->state = Block::State::free;  // the rest's state
     Block* rest = cut(block, size);
     rest->born = searches[rest->small];
     free.rekey(nodes_, at, {rest->size, rest->address}, rest);

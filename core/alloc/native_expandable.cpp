@@ -135,11 +135,10 @@ void NativeHeap::release_expandable() noexcept {
   if (!device_.synchronize().ok()) return;
   for (StreamSlot* slot = store_.slots.first(); slot != nullptr; slot = slot->next) {
     for (OrderedIndex<Block>& free : slot->free) {
-      IndexKey from{};
-      for (auto at = free.first(); at; at = free.lower_bound(from)) {
-        Block* block = at.get();
-        from = {block->size, block->address + 1};
-        if (block->expandable) unmap_block(block);
+      IndexKey done{0, 0};
+      while (const auto at = free.after(done)) {
+        done = at.key();
+        if (at->expandable) unmap_block(at.get());
       }
     }
   }

@@ -74,7 +74,7 @@ Block* NativeHeap::take_free(const Request& request) noexcept {
       at = next;
     }
   }
-  const Bytes found = at.key().major;  // the block itself may be far away
+  const Bytes found = at.key().size();  // the block itself may be far away
   if (!policy::may_serve(config_, found, request.size)) return nullptr;
   const bool split =
       policy::should_split(config_, request.small, request.size, found - request.size);

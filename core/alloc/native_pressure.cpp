@@ -211,10 +211,9 @@ bool NativeHeap::release_oversize(const Request& request, HeapLock& lock) noexce
   } else {
     IndexKey below{wanted, 0};
     for (at = at ? at.prev() : free.last();
-         at && released < wanted && at->size >= config_.max_split_size;
-         at = free.at_or_before(below)) {
+         at && released < wanted && at->size >= config_.max_split_size; at = free.before(below)) {
       Block* block = at.get();
-      below = {block->size, block->address - 1};
+      below = at.key();
       if (block->expandable) continue;
       released += block->size;
       detach(block, &chain);
@@ -262,7 +261,7 @@ void NativeHeap::collect_garbage(HeapLock& lock) noexcept {
           --freeable;
           detach(block, &chain);
         }
-        at = slot->free[large].lower_bound({key.major, key.minor + 1});
+        at = slot->free[large].after(key);
       }
     }
   }

@@ -2,68 +2,49 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace fragshim {
 namespace {
-
-/// For how many of seven keys in order `before` holds.
-template <class Before>
-unsigned count_first_seven(const IndexKey* keys, Before before) {
-  unsigned count = 0;
-  for (unsigned i = 0; i < 7; ++i) count += static_cast<unsigned>(before(keys[i]));
-  return count;
-}
 
 /// For how many of the 31 keys in order, of a node and behind it, `before` holds; it does for the
 /// first ones. Finds the quarter they end in, then the place in it: two rounds of comparisons that
 /// do not wait for each other. A search by halves waits five times, or takes a branch each time
 /// that no predictor learns.
 template <class Before>
-unsigned partition(const IndexKey* keys, Before before) {
+unsigned partition(const IndexNode::Entry* entries, Before before) {
   static_assert(IndexNode::capacity == 31);
   unsigned quarters = 0;
-  for (unsigned i = 7; i < 31; i += 8) quarters += static_cast<unsigned>(before(keys[i]));
-  const std::size_t from = std::size_t{8} * quarters;
-  return static_cast<unsigned>(from) + count_first_seven(keys + from, before);
+  for (unsigned i = 7; i < 31; i += 8) quarters += static_cast<unsigned>(before(entries[i].key));
+  entries += std::size_t{8} * quarters;
+  unsigned count = 8 * quarters;
+  for (unsigned i = 0; i < 7; ++i) count += static_cast<unsigned>(before(entries[i].key));
+  return count;
 }
 
-unsigned count_below(const IndexNode& node, const IndexKey& key) {
-  return partition(node.keys, [key](const IndexKey& other) { return other < key; });
+unsigned count_below(const IndexNode& node, IndexKey key) {
+  return partition(node.entries, [key](IndexKey other) { return other < key; });
 }
 
 /// Which child of an inner node `key` belongs under: the last whose bound is not above it. The
-/// first has no bound. Most trees are small: a root with a few leaves.
-unsigned child_for(const IndexNode& node, const IndexKey& key) {
-  const auto at_most_key = [key](const IndexKey& other) { return !(key < other); };
-  const unsigned bounds = node.count <= 8 ? count_first_seven(node.keys + 1, at_most_key)
-                                          : partition(node.keys + 1, at_most_key);
-  return std::min(bounds, node.count - 1);  // the greatest key is not below `nothing`
+/// first has no bound.
+unsigned child_for(const IndexNode& node, IndexKey key) {
+  return partition(node.entries + 1, [key](IndexKey other) { return other <= key; });
 }
 
-void insert_at(IndexNode* node, unsigned at, const IndexKey& key, void* value) {
-  const std::size_t after = node->count - at;
-  std::memmove(&node->keys[at + 1], &node->keys[at], after * sizeof(IndexKey));
-  std::memmove(&node->values[at + 1], &node->values[at], after * sizeof(void*));
-  node->keys[at] = key;
-  node->values[at] = value;
+void move_entries(IndexNode* node, unsigned from, unsigned to, std::size_t count) {
+  std::memmove(&node->entries[to], &node->entries[from], count * sizeof(IndexNode::Entry));
+}
+
+void insert_at(IndexNode* node, unsigned at, IndexKey key, void* value) {
+  move_entries(node, at, at + 1, node->count - at);
+  node->entries[at] = {key, value};
   ++node->count;
 }
 
 void erase_at(IndexNode* node, unsigned at) {
-  const std::size_t after = node->count - at - 1;
-  std::memmove(&node->keys[at], &node->keys[at + 1], after * sizeof(IndexKey));
-  std::memmove(&node->values[at], &node->values[at + 1], after * sizeof(void*));
-  node->keys[--node->count] = IndexNode::nothing;
-}
-
-/// Frees the place `to` by moving what lies between it and the entry at `from`, which goes.
-void move_entry(IndexNode* node, unsigned from, unsigned to) {
-  const bool up = to > from;
-  const unsigned source = up ? from + 1 : to;
-  const unsigned target = up ? from : to + 1;
-  const std::size_t count = up ? to - from : from - to;
-  std::memmove(&node->keys[target], &node->keys[source], count * sizeof(IndexKey));
-  std::memmove(&node->values[target], &node->values[source], count * sizeof(void*));
+  move_entries(node, at + 1, at, node->count - at);  // with the empty one behind the last
+  --node->count;
 }
 
 /// Moves the upper half of `node` to the empty `upper` behind it.
@@ -71,10 +52,9 @@ void move_upper_half(IndexNode* node, IndexNode* upper) {
   const unsigned keep = node->count / 2;
   upper->leaf = node->leaf;
   upper->count = node->count - keep;
-  std::memcpy(upper->keys, &node->keys[keep], upper->count * sizeof(IndexKey));
-  std::memcpy(upper->values, &node->values[keep], upper->count * sizeof(void*));
+  std::memcpy(upper->entries, &node->entries[keep], upper->count * sizeof(IndexNode::Entry));
   node->count = keep;
-  node->clear_from(keep);
+  std::fill(&node->entries[keep], std::end(node->entries), IndexNode::Entry{});
   if (!node->leaf) return;
   upper->prev = node;
   upper->next = node->next;
@@ -83,14 +63,14 @@ void move_upper_half(IndexNode* node, IndexNode* upper) {
 }
 
 IndexNode* child(const IndexNode* node, unsigned at) {
-  return static_cast<IndexNode*>(node->values[at]);
+  return static_cast<IndexNode*>(node->entries[at].value);
 }
 
 /// Cuts the full child `at` of `parent` (which has room) in two.
 void split_child(IndexNodes& nodes, IndexNode* parent, unsigned at) noexcept {
   IndexNode* upper = nodes.take();
   move_upper_half(child(parent, at), upper);
-  insert_at(parent, at + 1, upper->keys[0], upper);
+  insert_at(parent, at + 1, upper->entries[0].key, upper);
 }
 
 constexpr unsigned height_of_far_nodes = 2;  // the nodes of a lower tree are in some cache
@@ -108,17 +88,17 @@ bool check_node(const IndexNode* node, unsigned height, const IndexKey* low, con
                 std::size_t* entries) {
   if (node->count == 0 || node->leaf != (height == 0)) return false;
   for (unsigned i = node->count; i <= IndexNode::capacity; ++i) {
-    if (!(node->keys[i] == IndexNode::nothing)) return false;
+    if (!(node->entries[i].key == IndexKey{})) return false;
   }
   for (unsigned i = 0; i < node->count; ++i) {
     const bool bounds = height == 0 || i > 0;  // an inner node's first key bounds nothing
     const bool ordered = i > (height == 0 ? 0u : 1u);
-    if (ordered && !(node->keys[i - 1] < node->keys[i])) return false;
-    if (bounds && low != nullptr && node->keys[i] < *low) return false;
-    if (bounds && high != nullptr && !(node->keys[i] < *high)) return false;
+    if (ordered && !(node->entries[i - 1].key < node->entries[i].key)) return false;
+    if (bounds && low != nullptr && node->entries[i].key < *low) return false;
+    if (bounds && high != nullptr && !(node->entries[i].key < *high)) return false;
     if (height == 0) continue;
-    const IndexKey* lower = i > 0 ? &node->keys[i] : low;
-    const IndexKey* upper = i + 1 < node->count ? &node->keys[i + 1] : high;
+    const IndexKey* lower = i > 0 ? &node->entries[i].key : low;
+    const IndexKey* upper = i + 1 < node->count ? &node->entries[i + 1].key : high;
     if (!check_node(child(node, i), height - 1, lower, upper, entries)) return false;
   }
   if (height == 0) *entries += node->count;
@@ -138,7 +118,7 @@ IndexTree::Cursor IndexTree::Cursor::prev() const {
   return {node->prev, node->prev->count - 1};
 }
 
-IndexTree::Cursor IndexTree::lower_bound(const IndexKey& key) const noexcept {
+IndexTree::Cursor IndexTree::lower_bound(IndexKey key) const noexcept {
   if (root_ == nullptr) return {};
   IndexNode* node = root_;
   for (unsigned depth = 0; depth < height_; ++depth) {
@@ -150,11 +130,9 @@ IndexTree::Cursor IndexTree::lower_bound(const IndexKey& key) const noexcept {
   return {node->next, 0};
 }
 
-void IndexTree::prefetch(const IndexKey& key) const noexcept {
-  if (height_ < height_of_far_nodes) return;
-  const IndexNode* node = root_;
-  for (unsigned depth = 0; depth < height_; ++depth) node = child(node, child_for(*node, key));
-  prefetch_node(*node);
+IndexTree::Cursor IndexTree::before(IndexKey key) const noexcept {
+  const Cursor at = lower_bound(key);
+  return at ? at.prev() : last();
 }
 
 IndexTree::Cursor IndexTree::first() const noexcept {
@@ -171,13 +149,13 @@ IndexTree::Cursor IndexTree::last() const noexcept {
   return {node, node->count - 1};
 }
 
-bool IndexTree::insert(IndexNodes& nodes, const IndexKey& key, void* value) noexcept {
+bool IndexTree::insert(IndexNodes& nodes, IndexKey key, void* value) noexcept {
   if (!nodes.prepare(height_ + 2)) return false;
   if (root_ == nullptr) root_ = nodes.take();
   if (root_->count == IndexNode::capacity) {
     IndexNode* root = nodes.take();
     root->leaf = false;
-    insert_at(root, 0, root_->keys[0], root_);
+    insert_at(root, 0, root_->entries[0].key, root_);
     root_ = root;
     ++height_;
     split_child(nodes, root_, 0);
@@ -207,32 +185,35 @@ void IndexTree::erase(IndexNodes& nodes, const Cursor& at) noexcept {
   --size_;
 }
 
-void IndexTree::rekey(IndexNodes& nodes, const Cursor& at, const IndexKey& key,
-                      void* value) noexcept {
+void IndexTree::rekey(IndexNodes& nodes, const Cursor& at, IndexKey key, void* value) noexcept {
   IndexNode* leaf = at.node;
   const unsigned last = leaf->count - 1;
   // Within the leaf's own bounds the rest of the tree need not know.
-  const bool above = leaf->keys[0] < key || leaf->prev == nullptr;
-  const bool below = !(leaf->keys[last] < key) || leaf->next == nullptr;
+  const bool above = leaf->entries[0].key < key || leaf->prev == nullptr;
+  const bool below = !(leaf->entries[last].key < key) || leaf->next == nullptr;
   if (!above || !below) {
     erase(nodes, at);
     insert(nodes, key, value);
     return;
   }
   // The rest of a large block stays the largest, mostly: then no place is to be found.
-  const bool stays =
-      (at.at == 0 || leaf->keys[at.at - 1] < key) && (at.at == last || key < leaf->keys[at.at + 1]);
+  const bool stays = (at.at == 0 || leaf->entries[at.at - 1].key < key) &&
+                     (at.at == last || key < leaf->entries[at.at + 1].key);
   unsigned place = at.at;
   if (!stays) {
     const unsigned to = count_below(*leaf, key);
-    place = to > at.at ? to - 1 : to;
-    move_entry(leaf, at.at, place);
+    if (to > at.at) {
+      place = to - 1;
+      move_entries(leaf, at.at + 1, at.at, place - at.at);
+    } else {
+      place = to;
+      move_entries(leaf, place, place + 1, at.at - place);
+    }
   }
-  leaf->keys[place] = key;
-  leaf->values[place] = value;
+  leaf->entries[place] = {key, value};
 }
 
-void* IndexTree::erase(IndexNodes& nodes, const IndexKey& key) noexcept {
+void* IndexTree::erase(IndexNodes& nodes, IndexKey key) noexcept {
   if (root_ == nullptr) return nullptr;
   Step path[max_height];
   IndexNode* node = root_;
@@ -242,8 +223,8 @@ void* IndexTree::erase(IndexNodes& nodes, const IndexKey& key) noexcept {
     node = child(node, at);
   }
   const unsigned at = count_below(*node, key);
-  if (at == node->count || !(node->keys[at] == key)) return nullptr;
-  void* value = node->values[at];
+  if (at == node->count || !(node->entries[at].key == key)) return nullptr;
+  void* value = node->entries[at].value;
   erase_at(node, at);
   --size_;
   if (node->count == 0) drop_empty(nodes, node, path);

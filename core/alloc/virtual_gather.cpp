@@ -60,7 +60,7 @@ Block* VirtualHeap::next_smaller(const Terms& terms, bool small,
                                  const IndexKey& than) const noexcept {
   Block* best = nullptr;
   const auto consider = [&](const StreamSlot* slot) {
-    const auto at = slot->free[small].at_or_before({than.major, than.minor - 1});
+    const auto at = slot->free[small].before(than);
     if (!at || !lends(at.get(), terms)) return;
     if (best == nullptr || best->size < at->size) best = at.get();
   };

@@ -90,7 +90,7 @@ void VirtualHeap::settle_recent() noexcept {
 Block* VirtualHeap::take_free(StreamSlot* slot, const Request& request) noexcept {
   const auto at = slot->free[request.small].lower_bound({request.size, 0});
   if (!at) return nullptr;
-  const Bytes found = at.key().major;  // the block itself may be far away
+  const Bytes found = at.key().size();  // the block itself may be far away
   if (!policy::may_serve(config_, found, request.size)) return nullptr;
   return store_.take(slot, request.small, at, request.size, splits(request, found));
 }

@@ -1,8 +1,9 @@
-// OrderedIndex against std::map.
+// OrderedIndex against std::map, whose keys are plain pairs of a size and an address.
 #include <deque>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "core/alloc/ordered_index.hpp"
 #include "tests/model/choices.hpp"
@@ -67,47 +68,51 @@ class IndexModel {
 
  private:
   using Cursor = OrderedIndex<Item>::Cursor;
+  using Pair = std::pair<Bytes, Address>;
+  static constexpr Address apart = Address{1} << 20;  // as large as the largest size
 
   void require(bool holds, const char* what) {
     if (!holds) throw std::runtime_error(std::string("wrong: ") + what);
   }
-  static bool same(Cursor at, const IndexKey& key, const Item* item) {
-    return at.key() == key && at.get() == item;
+  static IndexKey packed(const Pair& key) { return {key.first, key.second}; }
+  static bool same(Cursor at, const Pair& key, const Item* item) {
+    return at.key() == packed(key) && at.key().size() == key.first && at.get() == item;
   }
   /// Few sizes, many addresses, as free blocks have them.
-  IndexKey any_key() {
-    const std::uint64_t address = choices_.below(keys_);
-    if (choices_.one_in(50)) return {choices_.one_in(2) ? 0 : ~std::uint64_t{0}, address};
-    return {choices_.below(choices_.one_in(2) ? 4 : keys_), address * 512};
+  Pair any_key() {
+    const Address address = choices_.below(keys_) * apart;
+    if (choices_.one_in(50)) return {choices_.one_in(2) ? 0 : apart, address};
+    return {choices_.below(choices_.one_in(2) ? 4 : keys_), address};
   }
-  std::map<IndexKey, Item*>::iterator any_entry() {
+  std::map<Pair, Item*>::iterator any_entry() {
     auto found = expected_.lower_bound(any_key());
     return found == expected_.end() ? expected_.begin() : found;
   }
-  Cursor cursor_on(const IndexKey& key) {
-    const Cursor at = index_.lower_bound(key);
-    require(at && at.key() == key, "lower_bound of a key that is there");
+  Cursor cursor_on(const Pair& key) {
+    const Cursor at = index_.lower_bound(packed(key));
+    require(at && at.key() == packed(key), "lower_bound of a key that is there");
     return at;
   }
   Item* new_item() { return &items_.emplace_back(); }
 
   void insert() {
-    const IndexKey key = any_key();
+    const Pair key = any_key();
     if (expected_.count(key) != 0) return;
     Item* item = new_item();
-    require(index_.insert(nodes_, key, item), "insert");
+    require(index_.insert(nodes_, packed(key), item), "insert");
     expected_[key] = item;
   }
 
   void erase() {
-    const IndexKey key = any_key();
+    const Pair key = any_key();
     const auto found = expected_.find(key);
     Item* item = found == expected_.end() ? nullptr : found->second;
-    require(index_.erase(nodes_, key) == item, "erase by key");
+    require(index_.erase(nodes_, packed(key)) == item, "erase by key");
     if (item != nullptr) expected_.erase(found);
     if (expected_.empty()) return;
     const auto entry = any_entry();
-    require(index_.erase(nodes_, entry->first) == entry->second, "erase of a key that is there");
+    require(index_.erase(nodes_, packed(entry->first)) == entry->second,
+            "erase of a key that is there");
     expected_.erase(entry);
   }
 
@@ -121,36 +126,43 @@ class IndexModel {
   void rekey() {
     if (expected_.empty()) return;
     const auto entry = any_entry();
-    IndexKey key = any_key();
-    if (choices_.one_in(2)) key = {entry->first.major, entry->first.minor + choices_.below(2048)};
+    Pair key = any_key();
+    if (choices_.one_in(2)) {
+      key = {entry->first.first, entry->first.second + choices_.below(4) * apart};
+    }
     if (key == entry->first || expected_.count(key) != 0) return;
     Item* item = new_item();
     require(nodes_.prepare(IndexTree::max_height), "prepare");
-    index_.rekey(nodes_, cursor_on(entry->first), key, item);
+    index_.rekey(nodes_, cursor_on(entry->first), packed(key), item);
     expected_.erase(entry);
     expected_[key] = item;
   }
 
   void look() {
-    const IndexKey key = any_key();
+    const Pair key = any_key();
     const auto above = expected_.lower_bound(key);
-    const Cursor at = index_.lower_bound(key);
-    require(static_cast<bool>(at) == (above != expected_.end()), "lower_bound past the end");
-    require(!at || same(at, above->first, above->second), "lower_bound");
+    const Cursor at = index_.lower_bound(packed(key));
+    require(is_at(at, above), "lower_bound");
     const auto behind = expected_.upper_bound(key);
-    const Cursor below = index_.at_or_before(key);
-    require(static_cast<bool>(below) == (behind != expected_.begin()), "at_or_before nothing");
-    if (below) {
-      const auto last = std::prev(behind);
-      require(same(below, last->first, last->second), "at_or_before");
-    }
+    require(is_at(index_.after(packed(key)), behind), "after");
+    require(is_before(index_.before(packed(key)), above), "before");
+    require(is_before(index_.at_or_before(packed(key)), behind), "at_or_before");
+  }
+  bool is_at(Cursor at, std::map<Pair, Item*>::iterator entry) {
+    if (entry == expected_.end()) return !at;
+    return at && same(at, entry->first, entry->second);
+  }
+  bool is_before(Cursor at, std::map<Pair, Item*>::iterator entry) {
+    if (entry == expected_.begin()) return !at;
+    --entry;
+    return at && same(at, entry->first, entry->second);
   }
 
   SeededChoices choices_;
   const std::uint64_t keys_;
   IndexNodes nodes_;
   OrderedIndex<Item> index_;
-  std::map<IndexKey, Item*> expected_;
+  std::map<Pair, Item*> expected_;
   std::deque<Item> items_;
 };
 

@@ -21,7 +21,8 @@ struct Index {
   explicit Index(unsigned count) {
     for (unsigned i = 0; i < count; ++i) REQUIRE(index.insert(nodes, key(i), &values[i]));
   }
-  static IndexKey key(std::uint64_t i) { return {i / 10, i % 10}; }
+  static constexpr Address apart = 1024;  // more than any size
+  static IndexKey key(std::uint64_t i) { return {i / 10, i % 10 * apart}; }
 };
 
 }  // namespace
@@ -38,16 +39,33 @@ TEST_CASE("OrderedIndex: an empty one") {
 
 TEST_CASE("OrderedIndex: both parts of a key count, up to their ends") {
   Index it(0);
-  constexpr std::uint64_t top = ~std::uint64_t{0};
-  const IndexKey keys[] = {{0, 0}, {0, top}, {1, 0}, {top, 0}, {top, top}};
+  constexpr Bytes top = (Bytes{1} << 58) - 1;
+  const IndexKey keys[] = {{0, 0}, {0, top}, {1, 0}, {1, top}, {top, 0}};
   for (int i = 4; i >= 0; --i) REQUIRE(it.index.insert(it.nodes, keys[i], &it.values[i]));
   auto at = it.index.first();
   for (int i = 0; i < 5; ++i, at = at.next()) CHECK(at.get() == &it.values[i]);
   CHECK_FALSE(at);
   CHECK(it.index.lower_bound({0, 1}).get() == &it.values[1]);
-  CHECK(it.index.lower_bound({1, 1}).get() == &it.values[3]);
-  CHECK(it.index.at_or_before({1, top}).get() == &it.values[2]);
-  CHECK(it.index.at_or_before({top, top - 1}).get() == &it.values[3]);
+  CHECK(it.index.lower_bound({2, 0}).get() == &it.values[4]);
+  CHECK(it.index.at_or_before({1, top - 1}).get() == &it.values[2]);
+  CHECK(it.index.at_or_before({1, top}).get() == &it.values[3]);
+  CHECK(it.index.before({1, top}).get() == &it.values[2]);
+  CHECK(it.index.after({1, top}).get() == &it.values[4]);
+  CHECK(it.index.before({unlimited, unlimited}).get() == &it.values[4]);
+  CHECK_FALSE(it.index.before({0, 0}));
+  CHECK_FALSE(it.index.after({top, 0}));
+}
+
+TEST_CASE("IndexKey: sizes come first, and come back") {
+  constexpr Address far = Address{1} << 48;
+  for (Bytes size = 1; size < far; size = size * 3 / 2 + 1) {
+    CHECK(IndexKey(size, far).size() == size);
+    CHECK(IndexKey(size, far) < IndexKey(size + 1, 0));
+    CHECK(IndexKey(size, far) < IndexKey(size, far + 2 * size));
+    CHECK(IndexKey(size, far) < IndexKey());
+  }
+  CHECK(IndexKey(0, far).size() == 0);
+  CHECK(IndexKey(0, far) < IndexKey(1, 0));
 }
 
 TEST_CASE("OrderedIndex: leaves that become empty are dropped, in any order") {
@@ -69,8 +87,8 @@ TEST_CASE("OrderedIndex: leaves that become empty are dropped, in any order") {
 TEST_CASE("OrderedIndex: an entry gets another key, near and far") {
   Index it(1000);
   const unsigned from = GENERATE(0u, 1u, 500u, 998u, 999u);
-  const IndexKey to =
-      GENERATE(IndexKey{0, 10}, IndexKey{50, 11}, IndexKey{99, 100}, IndexKey{42, 99});
+  const IndexKey to = GENERATE(IndexKey{0, 10 * Index::apart}, IndexKey{50, 11 * Index::apart},
+                               IndexKey{99, 100 * Index::apart}, IndexKey{42, 99 * Index::apart});
   it.index.rekey(it.nodes, it.index.lower_bound(Index::key(from)), to, &it.values[4000]);
   CHECK(it.index.check());
   CHECK(it.index.size() == 1000);
