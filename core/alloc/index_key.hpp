@@ -33,6 +33,7 @@ class IndexKey {
   }
 
   friend constexpr bool operator==(IndexKey, IndexKey) = default;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 finds a null pointer in the default.
   friend constexpr auto operator<=>(IndexKey, IndexKey) = default;
 
  private:

@@ -134,9 +134,9 @@ TEST_CASE("lend: nothing is lent where no fence spans all streams") {
   options.context_fences = false;
   SimulatedDevice device(options);
   VirtualHeap heap(device, AllocationConfig{}, chunks_of_16());
-  std::vector<Address> blocks;
+  std::vector<Address> blocks(9);
   REQUIRE(heap.free(heap.allocate(540 * MiB, here).address, here).ok());
-  for (int i = 0; i < 9; ++i) blocks.push_back(heap.allocate(60 * MiB, here).address);
+  for (Address& block : blocks) block = heap.allocate(60 * MiB, here).address;
   for (const std::size_t i : {1, 3, 5, 7}) REQUIRE(heap.free(blocks[i], here).ok());
   const Bytes before = heap.counters().reserved;
   REQUIRE(heap.allocate(200 * MiB, here).status.ok());
