@@ -56,6 +56,9 @@ struct VirtualOptions {
   Bytes span = Bytes{1} << 40;
   Callers callers = Callers::many;
   ChunkSizes chunks;
+  /// Lends free ends of chunks (virtual_lend.cpp). Off: with many threads at once and every request
+  /// borrowing, one model run in a few hundred found a shared chunk that was not whole.
+  bool lends = false;
 };
 
 class VirtualHeap final : public Heap {

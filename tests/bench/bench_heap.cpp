@@ -46,7 +46,7 @@ std::vector<Subject> subjects() {
        }},
       {"virtual",
        [=](Device& device) {
-         return std::make_unique<VirtualHeap>(device, config, VirtualOptions{card / 2, Callers::many, {}});
+         return std::make_unique<VirtualHeap>(device, config, VirtualOptions{card / 2, Callers::many, {}, false});
        }},
   };
 }
