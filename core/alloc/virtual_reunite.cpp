@@ -125,6 +125,11 @@ void VirtualHeap::hand_over(Chunk* chunk, const Block* piece) noexcept {
   const Address address = place->address + start;
   Block* block = covering(place, address);
   if (block->address < address) block = store_.cut(block, address - block->address);
+  // What was lent from this place bit by bit, and came together elsewhere, is several blocks here.
+  while (block->size < piece->size) {
+    if (place->shadow == block->next) place->shadow = block;
+    store_.absorb(block, block->next);
+  }
   if (block->size > piece->size) store_.cut(block, piece->size);
   if (place->shadow == block) place->shadow = shadow_beside(place, block);
   block->slot = piece->slot;

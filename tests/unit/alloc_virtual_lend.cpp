@@ -1,4 +1,6 @@
 // VirtualHeap lending the free ends of chunks: what is served, and how it comes together again.
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "core/alloc/virtual_heap.hpp"
@@ -114,6 +116,31 @@ TEST_CASE("lend: an end that was lent is lent on") {
   it.free(large);
   it.take_from_ends(190 * MiB);
   it.use(second, 150 * MiB);
+}
+
+TEST_CASE("lend: chunks stay whole through a long life of loans") {
+  VirtualOptions options = chunks_of_16();
+  options.chunks = {unlimited, 4 * MiB, 4 * MiB};
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    Virtual it(96 * MiB, {}, options);
+    std::vector<Address> live;
+    for (int step = 0; step < 1000; ++step) {
+      const Bytes size =
+          random() % 3 == 0 ? (16 + random() % 16) * MiB : (1 + random() % 24) * MiB / 4;
+      const Grant grant = it.heap.allocate(size, here);
+      if (grant.status.ok()) live.push_back(grant.address);
+      int frees = !grant.status.ok() || live.size() > 24 ? 3 : static_cast<int>(random() % 2);
+      for (; frees > 0 && !live.empty(); --frees) {
+        std::swap(live[random() % live.size()], live.back());
+        it.free(live.back());
+        live.pop_back();
+      }
+      it.device.complete_all();
+      it.check();
+    }
+  }
 }
 
 TEST_CASE("lend: trim brings shared chunks together, and gives all of them back") {
