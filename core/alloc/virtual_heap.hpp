@@ -158,25 +158,27 @@ class VirtualHeap final : public Heap {
   Block* grow(Request& request, HeapLock& lock) noexcept;
   Site find_site(const Request& request) const noexcept;
   Site site_at(Block* hole, const Request& request) const noexcept;
+  void claim(const Request& request, const Site& site) noexcept;
+  void leave_surplus(const Request& request, const Site& site) noexcept;
+  void cut_back(Block* hole, Bytes bytes) noexcept;
+  Block* join(const Site& site) noexcept;
+  void add_chunks(Arena& arena, Chunk* chunks) noexcept;
+  void make_hole(Block* block) noexcept;
+
+  // Where it comes from: how much is created, moved and lent (virtual_supply.cpp).
   Bytes chunk_size(bool small) const noexcept;
   Bytes growth_unit(bool small) const noexcept;
   Bytes room_to_grow(const Request& request) const noexcept;
   Bytes wanted_bytes(const Request& request, const Site& site, Bytes room) const noexcept;
   Bytes step_for(Bytes bytes, Bytes most) const noexcept;
-  bool take_records(Supply* supply) noexcept;
   bool plan(const Request& request, const Site& site, Supply* supply) noexcept;
-  void claim(const Request& request, const Site& site) noexcept;
-  void leave_surplus(const Request& request, const Site& site) noexcept;
-  void cut_back(Block* hole, Bytes bytes) noexcept;
+  Bytes still_missing(Bytes bytes, const Supply& supply) const noexcept;
+  bool take_records(Supply* supply) noexcept;
   void give_records(Chunk* chunks) noexcept;
   void abandon(const Site& site, const Supply& supply) noexcept;
-  Bytes still_missing(Bytes bytes, const Supply& supply) const noexcept;
-  Block* join(const Site& site) noexcept;
   Status carry_out(const Supply& supply, Address address) noexcept;
   Status create_chunks(const Supply& supply, Address address) noexcept;
   void drop_created(const Chunk* first, const Chunk* end) noexcept;
-  void add_chunks(Arena& arena, Chunk* chunks) noexcept;
-  void make_hole(Block* block) noexcept;
 
   // Memory moved to where it is missing (virtual_gather.cpp).
   void gather(const Request& request, Bytes goal, Bytes most, Supply* supply) noexcept;

@@ -60,4 +60,14 @@ inline void begin() {
   expect(entry<CUresult (*)(CUcontext)>("cuCtxSetCurrent")(context), CUDA_SUCCESS, "set");
 }
 
+/// Takes a block through each door, and gives both back.
+inline void use_both_doors(CUstream stream) {
+  CUdeviceptr one = 0;
+  CUdeviceptr other = 0;
+  expect(allocate(&one, 4096), CUDA_SUCCESS, "allocate");
+  expect(allocate_on(stream, &other, 4096), CUDA_SUCCESS, "allocate_on");
+  expect(release_on(stream, other), CUDA_SUCCESS, "release_on");
+  expect(release(one), CUDA_SUCCESS, "release");
+}
+
 }  // namespace driver_user

@@ -184,14 +184,7 @@ void crowd() {
   for (int i = 0; i < 256; ++i) {
     threads.emplace_back([] {
       begin();
-      for (int turn = 0; turn < 50; ++turn) {
-        CUdeviceptr one = 0;
-        CUdeviceptr other = 0;
-        expect(allocate(&one, 4096), CUDA_SUCCESS, "allocate");
-        expect(allocate_on(CU_STREAM_PER_THREAD, &other, 4096), CUDA_SUCCESS, "allocate_on");
-        expect(release_on(CU_STREAM_PER_THREAD, other), CUDA_SUCCESS, "release_on");
-        expect(release(one), CUDA_SUCCESS, "release");
-      }
+      for (int turn = 0; turn < 50; ++turn) use_both_doors(CU_STREAM_PER_THREAD);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -21,14 +21,7 @@ constexpr int descriptors = 64;
 void work() {
   for (int turn = 0; turn < 10; ++turn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    for (int i = 0; i < 64; ++i) {
-      CUdeviceptr one = 0;
-      CUdeviceptr other = 0;
-      expect(allocate(&one, 4096), CUDA_SUCCESS, "allocate");
-      expect(allocate_on(nullptr, &other, 4096), CUDA_SUCCESS, "allocate_on");
-      expect(release_on(nullptr, other), CUDA_SUCCESS, "release_on");
-      expect(release(one), CUDA_SUCCESS, "release");
-    }
+    for (int i = 0; i < 64; ++i) use_both_doors(nullptr);
   }
 }
 
