@@ -9,9 +9,8 @@ from .processes import plain_environment
 from .turns import Worker, WorkerFailed, take_turns
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "workloads")
-# A GPU's host is seldom quiet: many short windows, each against the other variants' same steps right before or
-# after it, tell more than few long ones.
-WINDOWS = 9
+# A GPU's host is seldom quiet: many windows as short as can be, each against the other variants' same steps right
+# before or after it, tell more than few long ones.
 SPEED = 0.97           # of the native allocator's steps per second, at least
 MEMORY_SLACK = 0.03    # of reserved / allocated above expandable_segments', at most
 # Relative differences: sums of floats are not always in one order, and training carries that on.
@@ -30,6 +29,7 @@ class Workload:
     signal: str         # what tells that a step is done: the "optimizer", or the "clock" (see worker.py)
     warm: int           # steps before those that are timed, at least 1
     window: int         # steps in a row of one variant
+    windows: int
     expandable: float   # expandable_segments' reserved / allocated; None: not compared
     at_once: int = 4    # variants that fit the GPU side by side: they keep their caches between turns
     turn_limit: float = 60
@@ -38,19 +38,19 @@ class Workload:
         self.workers = {}
 
     def request(self):
-        steps = self.warm + WINDOWS * self.window
+        steps = self.warm + self.windows * self.window
         return {"arguments": [*self.arguments, str(steps)], "signal": self.signal, "warm": self.warm,
-                "window": self.window, "windows": WINDOWS}
+                "window": self.window, "windows": self.windows}
 
 
 WORKLOADS = [
-    Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 14, 1.111),
-    Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 4, 1.047, at_once=2),
-    Workload("moe", "loads.py", (), ("moe", ENDLESS), "optimizer", 6, 4, 1.024),
-    Workload("detect", "loads.py", ("torchvision",), ("detect", ENDLESS), "optimizer", 6, 4, 1.073),
-    Workload("rl", "loads.py", ("transformers",), ("rl", ENDLESS), "optimizer", 2, 1, 1.047),
-    Workload("offload", "loads.py", ("transformers",), ("offload", ENDLESS), "clock", 7, 3, 1.086),
-    Workload("graphs", "loads.py", (), ("graphs", ENDLESS), "clock", 100, 250, None),
+    Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 2, 63, 1.111),
+    Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 1, 36, 1.047, at_once=2),
+    Workload("moe", "loads.py", (), ("moe", ENDLESS), "optimizer", 6, 1, 36, 1.024),
+    Workload("detect", "loads.py", ("torchvision",), ("detect", ENDLESS), "optimizer", 6, 1, 36, 1.073),
+    Workload("rl", "loads.py", ("transformers",), ("rl", ENDLESS), "optimizer", 2, 1, 9, 1.047),
+    Workload("offload", "loads.py", ("transformers",), ("offload", ENDLESS), "clock", 7, 1, 27, 1.086),
+    Workload("graphs", "loads.py", (), ("graphs", ENDLESS), "clock", 100, 50, 45, None),
 ]
 
 
@@ -107,6 +107,10 @@ def compare_memory(table, load, answers):
                   round(load.expandable + MEMORY_SLACK, 3), "", 4)
 
 
+def quartile(ordered, number):
+    return ordered[(len(ordered) - 1) * number // 4]
+
+
 def compare_speed(table, name, rates):
     """The shim against every other variant, window by window, whose steps are the same; only PyTorch's default
     must be matched."""
@@ -114,7 +118,7 @@ def compare_speed(table, name, rates):
     for variant in sorted(set(rates) - {"shim"}):
         ratios = sorted(ours / theirs for ours, theirs in zip(rates["shim"], rates[variant]))
         item = (f"{name}: steps/s of {variant}, {middle['shim']} against {middle[variant]} "
-                f"({len(ratios)} windows, {ratios[0]:.2f} to {ratios[-1]:.2f})")
+                f"({len(ratios)} windows, half of them {quartile(ratios, 1):.2f} to {quartile(ratios, 3):.2f})")
         table.at_least(item, statistics.median(ratios), SPEED if variant == "native" else 0)
 
 
@@ -134,7 +138,7 @@ def run_variants(load):
     variants, rates, answers = list(load.workers), {}, {}
     for first in range(0, len(variants), load.at_once):
         some = {variant: load.workers[variant] for variant in variants[first:first + load.at_once]}
-        their_rates, their_answers = take_turns(some, WINDOWS, load.turn_limit)
+        their_rates, their_answers = take_turns(some, load.windows, load.turn_limit)
         rates |= their_rates
         answers |= their_answers
     return rates, answers
