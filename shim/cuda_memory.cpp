@@ -25,6 +25,18 @@ bool note(std::mutex& mutex, Table& table, Key key, Value value) noexcept {
   }
 }
 
+// One call at a time: with memory mapped at several addresses and several threads at work, the
+// driver was seen to free a record of its own twice in cuMemUnmap and to abort the program. Nothing
+// in it comes back to us from these calls and no other lock is taken under this one, so it may be
+// held across them.
+constinit std::mutex one_at_a_time;
+
+template <class... Parameters, class... Arguments>
+CUresult in_turn(CUresult(CUDAAPI* entry)(Parameters...), Arguments... arguments) noexcept {
+  const std::lock_guard lock(one_at_a_time);
+  return entry(arguments...);
+}
+
 template <class Table, class Key>
 void forget(std::mutex& mutex, Table& table, Key key) noexcept {
   const std::lock_guard lock(mutex);
@@ -95,10 +107,10 @@ CUresult CudaMemory::unreserve(Address address, Bytes size) noexcept {
 
 CUresult CudaMemory::create(Bytes size, Physical* out) noexcept {
   CUmemGenericAllocationHandle handle = 0;
-  const CUresult result = driver()->cuMemCreate(&handle, size, &properties_, 0);
+  const CUresult result = in_turn(driver()->cuMemCreate, &handle, size, &properties_, 0);
   if (result != CUDA_SUCCESS) return result;
   if (!note(mutex_, physical_, std::uint64_t{handle}, size)) {
-    driver()->cuMemRelease(handle);
+    in_turn(driver()->cuMemRelease, handle);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   out->handle = handle;
@@ -107,15 +119,15 @@ CUresult CudaMemory::create(Bytes size, Physical* out) noexcept {
 
 CUresult CudaMemory::destroy(Physical memory) noexcept {
   forget(mutex_, physical_, memory.handle);
-  return driver()->cuMemRelease(memory.handle);
+  return in_turn(driver()->cuMemRelease, memory.handle);
 }
 
 CUresult CudaMemory::map(Address address, Bytes size, Physical memory) noexcept {
   if (!note(mutex_, mappings_, address, Mapping{size, false})) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult result = driver()->cuMemMap(address, size, 0, memory.handle, 0);
+  CUresult result = in_turn(driver()->cuMemMap, address, size, 0, memory.handle, 0);
   if (result == CUDA_SUCCESS) {
     result = give_access(address, size);
-    if (result != CUDA_SUCCESS) driver()->cuMemUnmap(address, size);
+    if (result != CUDA_SUCCESS) in_turn(driver()->cuMemUnmap, address, size);
   }
   if (result != CUDA_SUCCESS) forget(mutex_, mappings_, address);
   return result;
@@ -123,7 +135,7 @@ CUresult CudaMemory::map(Address address, Bytes size, Physical memory) noexcept 
 
 CUresult CudaMemory::unmap(Address address, Bytes size) noexcept {
   forget(mutex_, mappings_, address);
-  return driver()->cuMemUnmap(address, size);
+  return in_turn(driver()->cuMemUnmap, address, size);
 }
 
 // Access may change while a mapping is being made: it then is not in the list that apply_access
@@ -133,7 +145,7 @@ CUresult CudaMemory::give_access(Address address, Bytes size) noexcept {
     PeerAccess::List access = peers_.list();
     access.entries[access.size++] = {properties_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     const CUresult result =
-        driver()->cuMemSetAccess(address, size, access.entries.data(), access.size);
+        in_turn(driver()->cuMemSetAccess, address, size, access.entries.data(), access.size);
     if (result != CUDA_SUCCESS) return result;
     const std::lock_guard lock(mutex_);
     if (access.version != peers_.version()) continue;
@@ -162,7 +174,7 @@ CUresult CudaMemory::apply_access(const CUmemAccessDesc* access, std::size_t cou
   CUresult first = CUDA_SUCCESS;
   try {
     for (const auto& [address, size] : ready_mappings()) {
-      const CUresult result = driver()->cuMemSetAccess(address, size, access, count);
+      const CUresult result = in_turn(driver()->cuMemSetAccess, address, size, access, count);
       const bool counts = result != CUDA_SUCCESS && is_mapped(address);  // else unmapped meanwhile
       if (counts && first == CUDA_SUCCESS) first = result;
     }
@@ -183,8 +195,8 @@ void CudaMemory::release_all() noexcept {
     mappings.swap(mappings_);
   }
   const Driver& real = *driver();
-  for (const auto& [address, mapping] : mappings) real.cuMemUnmap(address, mapping.size);
-  for (const auto& [handle, size] : physical) real.cuMemRelease(handle);
+  for (const auto& [address, mapping] : mappings) in_turn(real.cuMemUnmap, address, mapping.size);
+  for (const auto& [handle, size] : physical) in_turn(real.cuMemRelease, handle);
   for (const auto& [address, size] : ranges) real.cuMemAddressFree(address, size);
 }
 

@@ -42,7 +42,8 @@ class PeerAccess {
   std::atomic<std::uint64_t> version_{0};
 };
 
-/// Thread-safe; no lock is held across a call of the driver. Calls need no current context.
+/// Thread-safe. No lock on its records is held across a call of the driver; the calls that map
+/// memory are made one at a time in the whole process. Calls need no current context.
 class CudaMemory {
  public:
   /// `peers` outlives this object.
