@@ -25,6 +25,12 @@ bool note(std::mutex& mutex, Table& table, Key key, Value value) noexcept {
   }
 }
 
+template <class Table, class Key>
+void forget(std::mutex& mutex, Table& table, Key key) noexcept {
+  const std::lock_guard lock(mutex);
+  table.erase(key);
+}
+
 // One call at a time: with memory mapped at several addresses and several threads at work, the
 // driver was seen to free a record of its own twice in cuMemUnmap and to abort the program. Nothing
 // in it comes back to us from these calls and no other lock is taken under this one, so it may be
@@ -35,12 +41,6 @@ template <class... Parameters, class... Arguments>
 CUresult in_turn(CUresult(CUDAAPI* entry)(Parameters...), Arguments... arguments) noexcept {
   const std::lock_guard lock(one_at_a_time);
   return entry(arguments...);
-}
-
-template <class Table, class Key>
-void forget(std::mutex& mutex, Table& table, Key key) noexcept {
-  const std::lock_guard lock(mutex);
-  table.erase(key);
 }
 
 }  // namespace

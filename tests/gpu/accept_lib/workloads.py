@@ -9,8 +9,6 @@ from .processes import plain_environment
 from .turns import Worker, WorkerFailed, take_turns
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "workloads")
-# A GPU's host is seldom quiet: many windows as short as can be, each against the other variants' same steps right
-# before or after it, tell more than few long ones.
 SPEED = 0.97           # of the native allocator's steps per second, at least
 MEMORY_SLACK = 0.03    # of reserved / allocated above expandable_segments', at most
 # Relative differences: sums of floats are not always in one order, and training carries that on.
@@ -29,7 +27,7 @@ class Workload:
     signal: str         # what tells that a step is done: the "optimizer", or the "clock" (see worker.py)
     warm: int           # steps before those that are timed, at least 1
     window: int         # steps in a row of one variant
-    windows: int
+    windows: int        # of each variant, in turn
     expandable: float   # expandable_segments' reserved / allocated; None: not compared
     at_once: int = 4    # variants that fit the GPU side by side: they keep their caches between turns
     turn_limit: float = 60
@@ -43,6 +41,8 @@ class Workload:
                 "window": self.window, "windows": self.windows}
 
 
+# A GPU's host is seldom quiet: many windows as short as can be, each against the other variants' same steps right
+# before or after it, tell more than few long ones.
 WORKLOADS = [
     Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 2, 63, 1.111),
     Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 1, 36, 1.047, at_once=2),
@@ -107,19 +107,16 @@ def compare_memory(table, load, answers):
                   round(load.expandable + MEMORY_SLACK, 3), "", 4)
 
 
-def quartile(ordered, number):
-    return ordered[(len(ordered) - 1) * number // 4]
-
-
 def compare_speed(table, name, rates):
     """The shim against every other variant, window by window, whose steps are the same; only PyTorch's default
     must be matched."""
     middle = {variant: f"{statistics.median(values):.2f}" for variant, values in rates.items()}
     for variant in sorted(set(rates) - {"shim"}):
-        ratios = sorted(ours / theirs for ours, theirs in zip(rates["shim"], rates[variant]))
+        ratios = [ours / theirs for ours, theirs in zip(rates["shim"], rates[variant])]
+        lower, median, upper = statistics.quantiles(ratios, n=4, method="inclusive")
         item = (f"{name}: steps/s of {variant}, {middle['shim']} against {middle[variant]} "
-                f"({len(ratios)} windows, half of them {quartile(ratios, 1):.2f} to {quartile(ratios, 3):.2f})")
-        table.at_least(item, statistics.median(ratios), SPEED if variant == "native" else 0)
+                f"({len(ratios)} windows, half of them {lower:.2f} to {upper:.2f})")
+        table.at_least(item, median, SPEED if variant == "native" else 0)
 
 
 def compare_statistics(table, name, stats, log):
