@@ -46,7 +46,8 @@ std::vector<Subject> subjects() {
        }},
       {"virtual",
        [=](Device& device) {
-         return std::make_unique<VirtualHeap>(device, config, VirtualOptions{card / 2, Callers::many, {}, false});
+         return std::make_unique<VirtualHeap>(device, config,
+                                              VirtualOptions{card / 2, Callers::many, {}, false});
        }},
   };
 }
