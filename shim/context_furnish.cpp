@@ -26,6 +26,14 @@ bool watched_by_tool() noexcept {
   return false;
 }
 
+/// Whether FRAGSHIM_MODE was set by the user, rather than left at its default.
+bool mode_was_set(const Settings& now) noexcept {
+  for (const EffectiveOption& option : now.effective) {
+    if (option.name == "FRAGSHIM_MODE") return option.source != "default";
+  }
+  return false;
+}
+
 /// Which doors this process serves.
 struct Served {
   bool synchronous = false;
@@ -35,10 +43,11 @@ struct Served {
 Served decide() noexcept {
   const Settings& now = settings();
   if (now.mode != Mode::allocate || now.torch == Torch::native) return {};
-  if (watched_by_tool()) {
+  if (watched_by_tool() && !mode_was_set(now)) {
     log::warning("tool",
                  "a tool watches this process (compute-sanitizer, CUDA_INJECTION64_PATH): "
-                 "every allocation goes to the driver, fragshim only counts");
+                 "every allocation goes to the driver, fragshim only counts "
+                 "(FRAGSHIM_MODE=allocate: it serves all the same)");
     return {};
   }
   return {now.ipc != Ipc::dedicated, true};

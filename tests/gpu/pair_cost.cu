@@ -11,7 +11,7 @@ namespace {
 
 constexpr int batches = 7;
 constexpr int in_flight = 64;
-constexpr double batch_seconds = 0.06;
+constexpr double batch_seconds = 0.03;
 
 double seconds_now() {
   using clock = std::chrono::steady_clock;

@@ -31,6 +31,8 @@ if(TARGET fragshim AND TARGET standin_driver AND NOT FRAGSHIM_SANITIZE)
   door_test(off "[watch]" "FRAGSHIM_MODE=off")
   door_test(torch_native "[watch]" "FRAGSHIM_TORCH=native")
   door_test(under_tool "[watch]" "CUDA_INJECTION64_PATH=/nonexistent")
+  door_test(serve_under_tool "[serve]" "CUDA_INJECTION64_PATH=/nonexistent"
+            "FRAGSHIM_MODE=allocate")
   door_test(dedicated "[dedicated]" "FRAGSHIM_IPC=dedicated")
   door_test(strict "[strict]" "FRAGSHIM_STRICT_FREE=1")
   door_test(limit "[limit]" "FRAGSHIM_CONF=memory_limit_mb:100")

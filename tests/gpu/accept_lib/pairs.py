@@ -13,11 +13,13 @@ LIMITS = {
     "async_1MiB": (300, None),
     "async_20MiB": (300, None),
 }
+ROUNDS = 3  # in turn with native; a busy host only adds to a cost, so each case counts with its best
 
 
-def costs_of(finished):
-    """Case → nanoseconds, from the program's lines."""
-    return {case["case"]: case["ns"] for case in finished.json_lines()}
+def take_costs(costs, finished):
+    """The program's lines, into case → least nanoseconds so far."""
+    for case in finished.json_lines():
+        costs[case["case"]] = min(case["ns"], costs.get(case["case"], case["ns"]))
 
 
 def judge(table, runtime, native, shimmed):
@@ -37,9 +39,13 @@ def run_part(shim, table):
             table.fail(f"pair {runtime}", "not built: there was no nvcc")
             continue
         name = f"pair_{runtime}"
-        native = run([program], plain_environment(LD_LIBRARY_PATH=library_path), 60)
-        shimmed = run([program], shim.environment(name, LD_LIBRARY_PATH=library_path), 60)
-        for which, finished in (("native", native), ("shim", shimmed)):
-            if not finished.ok:
-                table.fail(f"pair {runtime} {which}", finished.story())
-        judge(table, runtime, costs_of(native), costs_of(shimmed))
+        environments = {"native": plain_environment(LD_LIBRARY_PATH=library_path),
+                        "shim": shim.environment(name, LD_LIBRARY_PATH=library_path)}
+        costs = {which: {} for which in environments}
+        for _ in range(ROUNDS):
+            for which, env in environments.items():
+                finished = run([program], env, 60)
+                if not finished.ok:
+                    table.fail(f"pair {runtime} {which}", finished.story())
+                take_costs(costs[which], finished)
+        judge(table, runtime, costs["native"], costs["shim"])

@@ -1,14 +1,16 @@
 """Blocks of every size, each filled with its own pattern and verified before its free: near a memory limit,
 where the heap moves memory all the time, and without one."""
 import os
+import shutil
 
 from .joblog import JobLog
 from .processes import cudart_folders, plain_environment, run
 
 LIMIT_MIB, LIVE_MIB = 2048, 1900
-BLOCKS = 1_500_000        # under the limit; ACCEPT_BLOCKS changes it
+BLOCKS = 1_000_000        # under the limit; ACCEPT_BLOCKS changes it
 UNLIMITED_BLOCKS = 300_000
 SABOTAGED_BLOCKS = 20_000
+CHECKED_BLOCKS = 3_000    # under compute-sanitizer
 SECONDS = 60              # for each program, and for so many blocks under the limit
 STITCHES = 100            # moves of memory without which the run proves little
 
@@ -27,6 +29,13 @@ def pattern_run(table, item, command, env, seconds):
     return result
 
 
+def moved(shim, table, item, name):
+    """The heap's last record, with a row on how often it moved memory."""
+    heap = JobLog(shim.log(name)).last("exit", "stream_ordered")
+    table.at_least(f"{item}: times that memory was moved", heap.get("stitches"), STITCHES, "", 0)
+    return heap
+
+
 def limited(shim, table, program, library_path):
     blocks = int(os.environ.get("ACCEPT_BLOCKS", BLOCKS))
     item = f"patterns below {LIMIT_MIB} MiB"
@@ -35,8 +44,7 @@ def limited(shim, table, program, library_path):
     seconds = SECONDS * max(1, blocks / BLOCKS)
     if pattern_run(table, item, [program, str(blocks), "--live-mib", str(LIVE_MIB)], env, seconds) is None:
         return
-    heap = JobLog(shim.log("patterns_limited")).last("exit", "stream_ordered")
-    table.at_least(f"{item}: times that memory was moved", heap.get("stitches"), STITCHES, "", 0)
+    heap = moved(shim, table, item, "patterns_limited")
     allocated, reserved = heap.get("allocated_peak"), heap.get("reserved_peak")
     table.at_least(f"{item}: peak reserved over peak allocated", reserved / allocated if allocated else None, 1)
 
@@ -45,6 +53,27 @@ def unlimited(shim, table, program, library_path):
     env = shim.environment("patterns", LD_LIBRARY_PATH=library_path, FRAGSHIM_QUIET="1")
     command = [program, str(UNLIMITED_BLOCKS), "--live-mib", str(LIVE_MIB), "--seed", "2"]
     pattern_run(table, "patterns without a limit", command, env, SECONDS)
+
+
+def checked(shim, table, program, library_path):
+    """compute-sanitizer sees every access to memory that is not mapped. FRAGSHIM_MODE: it would pass all on."""
+    sanitizer = find_sanitizer()
+    if sanitizer is None:
+        return
+    env = shim.environment("patterns_checked", LD_LIBRARY_PATH=library_path, FRAGSHIM_QUIET="1",
+                           FRAGSHIM_CONF=f"memory_limit_mb:{LIMIT_MIB}", FRAGSHIM_MODE="allocate")
+    item = "patterns under compute-sanitizer"
+    finished = run([sanitizer, "--tool", "memcheck", program, str(CHECKED_BLOCKS), "--live-mib", str(LIVE_MIB)],
+                   env, 2 * SECONDS)
+    summary = [line for line in finished.output.splitlines() if "ERROR SUMMARY" in line]
+    clean = finished.ok and any("ERROR SUMMARY: 0 errors" in line for line in summary)
+    table.add(f"{item}, {CHECKED_BLOCKS} blocks", summary[-1].strip("= ") if summary else finished.story(), "0 errors",
+              clean)
+    moved(shim, table, item, "patterns_checked")
+
+
+def find_sanitizer():
+    return shutil.which("compute-sanitizer", path=f"{os.environ.get('PATH', '')}:/usr/local/cuda/bin")
 
 
 def prove_detection(table, program, library_path):
@@ -65,4 +94,5 @@ def run_part(shim, table):
         return
     limited(shim, table, program, library_path)
     unlimited(shim, table, program, library_path)
+    checked(shim, table, program, library_path)
     prove_detection(table, program, library_path)

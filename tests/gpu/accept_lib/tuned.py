@@ -13,6 +13,7 @@ CASES = {"train_tiny": ("train_lm.py", "tiny", "40"), "moe": ("loads.py", "moe",
          "detect": ("loads.py", "detect", "60", "40")}
 ROOM = 1.1         # times the peak of what is asked for: the cap that is tuned for first
 PREDICTED = 0.01   # of the reserved peak
+CAPACITIES = 16    # steps between what two settings need
 
 
 def completed(finished):
@@ -82,6 +83,14 @@ def check(shim, table, name):
         table.fail(f"{name} tuned", error)
 
 
+def capacity_between(shim, trace, enough, default_needs):
+    """A capacity, `enough` for the recommended setting, in which PyTorch's default fails: the middle one of those
+    tried. What completes in some capacity may fail in a larger one, and the other way round."""
+    tried = [enough + (default_needs - enough) * part // CAPACITIES >> 20 << 20 for part in range(1, CAPACITIES)]
+    failing = [each for each in tried if fragtool(shim, "replay", "--capacity", str(each), trace)["ooms"]]
+    return failing[len(failing) // 2] if failing else None
+
+
 def foretell(shim, table, name):
     trace = record(shim, name)
     capacity = int(fragtool(shim, "replay", trace)["allocated_peak"] * ROOM) >> 20 << 20
@@ -89,8 +98,10 @@ def foretell(shim, table, name):
     compare(table, name, {"recommended": best, "default": default}, capacity)
     if default["ooms"]:
         return
-    # The default fits there: a cap between what the two need tells them apart.
-    lower = (best["needed"] + default["needed"]) // 2 >> 20 << 20
+    lower = capacity_between(shim, trace, best["needed"], default["needed"])
+    if lower is None:
+        table.fail(f"{name} tuned", "the default completes wherever the recommended setting does")
+        return
     best, default = tune(shim, trace, lower)
     compare(table, name, {"recommended": best, "default": default}, lower)
 
