@@ -10,8 +10,8 @@ namespace fragshim {
 /// ever held (the peak, since a program that empties the cache will soon fill it again), within
 /// limits in bytes.
 struct ChunkSizes {
-  Bytes share = 256;
-  Bytes least = 16 * MiB;
+  Bytes share = 320;
+  Bytes least = 12 * MiB;
   Bytes most = 256 * MiB;
 };
 

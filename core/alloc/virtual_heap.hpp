@@ -56,9 +56,8 @@ struct VirtualOptions {
   Bytes span = Bytes{1} << 40;
   Callers callers = Callers::many;
   ChunkSizes chunks;
-  /// Lends free ends of chunks (virtual_lend.cpp). Off: with it, programs were aborted in the
-  /// driver (CudaMemory), and since mapping calls go one at a time too little has run on a GPU.
-  bool lends = false;
+  /// Lends free ends of chunks (virtual_lend.cpp).
+  bool lends = true;
 };
 
 class VirtualHeap final : public Heap {

@@ -24,8 +24,8 @@ constexpr Choice choices[] = {
     {"2 MiB", {any_share, 2 * MiB, 2 * MiB}},
     {"8 MiB", {any_share, 8 * MiB, 8 * MiB}},
     {"1/512 of the peak, 12 MiB or more", {512, 12 * MiB, 256 * MiB}},
-    {"1/320, 12 MiB or more", {320, 12 * MiB, 256 * MiB}},
     {"what is used", {}},
+    {"1/256, 16 MiB or more", {256, 16 * MiB, 256 * MiB}},
     {"1/128, 16 MiB or more", {128, 16 * MiB, 256 * MiB}},
     {"1/64, 16 MiB or more", {64, 16 * MiB, 256 * MiB}},
 };

@@ -47,7 +47,7 @@ std::vector<Subject> subjects() {
       {"virtual",
        [=](Device& device) {
          return std::make_unique<VirtualHeap>(device, config,
-                                              VirtualOptions{card / 2, Callers::many, {}, false});
+                                              VirtualOptions{card / 2, Callers::many, {}});
        }},
   };
 }

@@ -20,7 +20,6 @@ inline std::unique_ptr<Heap> make_heap(Device& device, const Setup& setup) {
     VirtualOptions options;
     options.span = 64 * GiB;
     options.chunks.least = setup.least_chunk;
-    options.lends = true;
     return std::make_unique<VirtualHeap>(device, setup.config, options);
   }
   AllocationConfig config = setup.config;

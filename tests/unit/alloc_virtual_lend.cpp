@@ -18,7 +18,6 @@ constexpr StreamId there = 2;
 VirtualOptions chunks_of_16() {
   VirtualOptions options;
   options.chunks = {unlimited, 16 * MiB, 16 * MiB};
-  options.lends = true;
   return options;
 }
 
