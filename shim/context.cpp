@@ -140,6 +140,8 @@ ContextHeap* current_heap() noexcept {
   return known.heap;
 }
 
+ContextHeap* last_heap() noexcept { return up_to_date().heap; }
+
 CUcontext context_of(const StreamRef& stream) noexcept {
   const Driver& real = *driver();
   CUcontext context = nullptr;

@@ -84,6 +84,9 @@ struct ContextHeap {
 /// The calling thread's current context; null where it has none, or none can be served. One call of
 /// the driver where it is the same as at the last call.
 ContextHeap* current_heap() noexcept;
+/// The context that was current when the calling thread last needed to know; null where none was.
+/// Where a block is likely to lie: it asks the driver nothing.
+ContextHeap* last_heap() noexcept;
 /// The context in which `stream` lies: the current one for default streams, its own for the others.
 ContextHeap* heap_of(const StreamRef& stream) noexcept;
 /// The context of a stream as the driver knows it; null where it does not.

@@ -123,18 +123,18 @@ std::optional<CUresult> serve(ContextHeap& heap, HeapKind kind, Bytes size, Stre
   return served(heap, kind, grant.address, size, stream);
 }
 
-std::optional<CUresult> take_back(ContextHeap* here, HeapKind kind, CUdeviceptr address,
+std::optional<CUresult> take_back(ContextHeap* likely, HeapKind kind, CUdeviceptr address,
                                   const StreamRef& stream) noexcept {
   const StreamId order = kind == HeapKind::synchronous ? all_streams : stream.id;
   for (const HeapKind from : {kind, other(kind)}) {
-    Heap* const heap = here == nullptr ? nullptr : here->door(from).heap.get();
+    Heap* const heap = likely == nullptr ? nullptr : likely->door(from).heap.get();
     if (heap == nullptr || !heap->free(address, order).ok()) continue;
     log::tick();
     return CUDA_SUCCESS;
   }
   bool taken = false;
   each_context([&](ContextHeap& owner) {
-    taken = taken || (&owner != here && take_back_from(owner, address, stream));
+    taken = taken || (&owner != likely && take_back_from(owner, address, stream));
   });
   if (taken) return CUDA_SUCCESS;
   if (is_ours(address)) return CUDA_ERROR_INVALID_VALUE;

@@ -17,10 +17,10 @@ namespace fragshim {
 std::optional<CUresult> serve(ContextHeap& heap, HeapKind kind, Bytes size, StreamId stream,
                               CUdeviceptr* out) noexcept;
 
-/// Takes a block back, into whichever heap it came from: `kind` of `here` is tried first (null on a
-/// thread without a context, which may free all the same). Invalid
-/// value for addresses that are ours, but where no live block starts. No value: not ours at all.
-std::optional<CUresult> take_back(ContextHeap* here, HeapKind kind, CUdeviceptr address,
+/// Takes a block back, into whichever heap it came from: `kind` of `likely` is tried first (null:
+/// all are). Invalid value for addresses that are ours, but where no live block starts. No value:
+/// not ours at all.
+std::optional<CUresult> take_back(ContextHeap* likely, HeapKind kind, CUdeviceptr address,
                                   const StreamRef& stream) noexcept;
 
 /// The ledger that lists an address, which it is taken from; null where none does.
@@ -44,10 +44,10 @@ CUresult allocate_through(ContextHeap& heap, HeapKind kind, CUdeviceptr* out, st
 
 /// A free through a door: `pass` asks the driver to free what is not ours.
 template <class Pass>
-CUresult free_through(ContextHeap* here, HeapKind kind, CUdeviceptr address,
+CUresult free_through(ContextHeap* likely, HeapKind kind, CUdeviceptr address,
                       const StreamRef& stream, Pass pass) noexcept {
   trace_free(kind, address, stream.id);
-  if (const auto answer = take_back(here, kind, address, stream)) return *answer;
+  if (const auto answer = take_back(likely, kind, address, stream)) return *answer;
   Ledger::Entry entry;
   Ledger* const ledger = strike_off(address, &entry);
   const CUresult result = pass();

@@ -24,9 +24,10 @@ std::size_t pitch_of(const ContextHeap& heap, std::size_t width) noexcept {
 }
 
 /// What cudaFree did besides freeing: wait for the device. Some programs use it as a barrier.
-void wait_if_strict(ContextHeap* here) noexcept {
+void wait_if_strict() noexcept {
   static const bool strict = settings().strict_free;
-  if (strict && here != nullptr) here->cuda.synchronize();
+  ContextHeap* const here = strict ? current_heap() : nullptr;
+  if (here != nullptr) here->cuda.synchronize();
 }
 
 }  // namespace
@@ -65,8 +66,8 @@ FRAGSHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pi
 FRAGSHIM_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   FRAGSHIM_ENTER(cuMemFree_v2, address);
   const auto pass = [&] { return real->cuMemFree_v2(address); };
-  ContextHeap* const here = current_heap();
   if (address == 0) return pass();
-  wait_if_strict(here);
-  return free_through(here, HeapKind::synchronous, address, {}, pass);
+  wait_if_strict();
+  // The address tells where the block lies, whichever context is current.
+  return free_through(last_heap(), HeapKind::synchronous, address, {}, pass);
 }

@@ -10,7 +10,7 @@ LIMIT_MIB, LIVE_MIB = 2048, 1900
 BLOCKS = 1_000_000        # under the limit; ACCEPT_BLOCKS changes it
 UNLIMITED_BLOCKS = 300_000
 SABOTAGED_BLOCKS = 20_000
-CHECKED_BLOCKS = 3_000    # under compute-sanitizer
+CHECKED_BLOCKS = 15_000   # under compute-sanitizer
 SECONDS = 60              # for each program, and for so many blocks under the limit
 STITCHES = 100            # moves of memory without which the run proves little
 

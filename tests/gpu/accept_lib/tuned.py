@@ -38,10 +38,10 @@ def record(shim, name):
 
 
 def tune(shim, trace, capacity):
-    """tune's answer, and what it foretells of PyTorch's default."""
+    """tune's answer for PyTorch, and what it foretells of its default."""
     answer = fragtool(shim, "tune", "--capacity", str(capacity), trace)
     default = [row for row in answer["settings"] if row["allocator"] == "pytorch" and not row["conf"]][0]
-    return answer["pytorch"]["best"], default
+    return answer["pytorch"], default
 
 
 def natively(name, conf, capacity):
@@ -84,8 +84,8 @@ def check(shim, table, name):
 
 
 def capacity_between(shim, trace, enough, default_needs):
-    """A capacity, `enough` for the recommended setting, in which PyTorch's default fails: the middle one of those
-    tried. What completes in some capacity may fail in a larger one, and the other way round."""
+    """A capacity, `enough` for some setting, in which PyTorch's default fails: the middle one of those tried. What
+    completes in some capacity may fail in a larger one, and the other way round."""
     tried = [enough + (default_needs - enough) * part // CAPACITIES >> 20 << 20 for part in range(1, CAPACITIES)]
     failing = [each for each in tried if fragtool(shim, "replay", "--capacity", str(each), trace)["ooms"]]
     return failing[len(failing) // 2] if failing else None
@@ -94,16 +94,16 @@ def capacity_between(shim, trace, enough, default_needs):
 def foretell(shim, table, name):
     trace = record(shim, name)
     capacity = int(fragtool(shim, "replay", trace)["allocated_peak"] * ROOM) >> 20 << 20
-    best, default = tune(shim, trace, capacity)
-    compare(table, name, {"recommended": best, "default": default}, capacity)
+    advice, default = tune(shim, trace, capacity)
+    compare(table, name, {"recommended": advice["best"], "default": default}, capacity)
     if default["ooms"]:
         return
-    lower = capacity_between(shim, trace, best["needed"], default["needed"])
+    lower = capacity_between(shim, trace, advice["least_needed"], default["needed"])
     if lower is None:
-        table.fail(f"{name} tuned", "the default completes wherever the recommended setting does")
+        table.fail(f"{name} tuned", "the default completes wherever another setting does")
         return
-    best, default = tune(shim, trace, lower)
-    compare(table, name, {"recommended": best, "default": default}, lower)
+    advice, default = tune(shim, trace, lower)
+    compare(table, name, {"recommended": advice["best"], "default": default}, lower)
 
 
 def steps(shim, table):
