@@ -1,6 +1,7 @@
 """Linear algebra in CuPy by each of its allocators (pool, none, stream-ordered), against NumPy."""
 import cupy
 import numpy as np
+from answer import answer, rate_of
 
 ALLOCATORS = {
     "pool": lambda: cupy.get_default_memory_pool().malloc,
@@ -30,7 +31,10 @@ def main():
         cupy.cuda.set_allocator(make())
         errors[name] = worst_error(np.random.default_rng(0))
     assert max(errors.values()) < 1e-8, errors
+    device = cupy.ones((500, 500))
+    rate = rate_of(lambda: (device @ device).sum(), cupy.cuda.get_current_stream().synchronize)
     print("RIGHT to", {name: f"{error:.1e}" for name, error in errors.items()})
+    answer([0], rate)
 
 
 main()

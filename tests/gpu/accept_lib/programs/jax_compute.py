@@ -6,6 +6,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import jax
 import jax.numpy as jnp
 import numpy as np
+from answer import answer, rate_of
 
 STEPS, RATE = 20, 0.05
 
@@ -35,6 +36,7 @@ def main():
     error = float(np.abs(np.asarray(device) - host).max())
     assert error < 1e-4, error
     print(f"RIGHT to {error:.1e}")
+    answer(host.sum(axis=0)[:8], rate_of(lambda: step(device, x, y).block_until_ready(), lambda: None))
 
 
 main()

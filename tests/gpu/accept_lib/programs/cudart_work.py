@@ -1,0 +1,75 @@
+"""A CUDA runtime's own calls, by any generation of it: cudart_work.py LIBCUDART. The device is reset halfway."""
+import ctypes
+import random
+import sys
+
+from answer import answer, rate_of
+
+runtime = ctypes.CDLL(sys.argv[1])
+runtime.cudaGetErrorString.restype = ctypes.c_char_p
+TO_DEVICE, TO_HOST = 1, 2
+NON_BLOCKING = 1
+
+
+def call(name, *arguments):
+    error = getattr(runtime, name)(*arguments)
+    assert error == 0, (name, error, runtime.cudaGetErrorString(error))
+
+
+def size(number):
+    return ctypes.c_size_t(number)
+
+
+def filled_and_read(pointer, count, byte, stream):
+    """Writes by the device, reads back, and compares every byte."""
+    call("cudaMemsetAsync", pointer, byte, size(count), stream)
+    host = ctypes.create_string_buffer(count)
+    call("cudaMemcpyAsync", host, pointer, size(count), TO_HOST, stream)
+    call("cudaStreamSynchronize", stream)
+    assert host.raw == bytes([byte]) * count
+    return count * byte
+
+
+def churn(seed, rounds=300):
+    """Blocks from both doors, each with a byte of its own that must be there until it is freed."""
+    random.seed(seed)
+    stream, total, live = ctypes.c_void_p(), 0, []
+    call("cudaStreamCreateWithFlags", ctypes.byref(stream), NON_BLOCKING)
+    for number in range(rounds):
+        pointer, count = ctypes.c_void_p(), random.choice((1, 700, 60000, 3 << 20))
+        if number % 2:
+            call("cudaMalloc", ctypes.byref(pointer), size(count))
+        else:
+            call("cudaMallocAsync", ctypes.byref(pointer), size(count), stream)
+        total += filled_and_read(pointer, count, number % 251, stream)
+        live.append((pointer, count, number))
+        while len(live) > 20:
+            pointer, count, number = live.pop(random.randrange(len(live)))
+            host = ctypes.create_string_buffer(count)
+            call("cudaMemcpy", host, pointer, size(count), TO_HOST)
+            assert host.raw == bytes([number % 251]) * count
+            if number % 2:
+                call("cudaFree", pointer)
+            else:
+                call("cudaFreeAsync", pointer, stream)
+    return total
+
+
+def pair():
+    pointer = ctypes.c_void_p()
+    for _ in range(1000):
+        call("cudaMalloc", ctypes.byref(pointer), size(1 << 20))
+        call("cudaFree", pointer)
+
+
+def main():
+    version = ctypes.c_int()
+    call("cudaRuntimeGetVersion", ctypes.byref(version))
+    first = churn(1)
+    call("cudaDeviceReset")
+    second = churn(2)
+    call("cudaDeviceSynchronize")
+    answer([version.value, first, second], rate_of(pair, lambda: None, 0.3))
+
+
+main()
