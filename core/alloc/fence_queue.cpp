@@ -1,6 +1,7 @@
 #include "core/alloc/fence_queue.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace fragshim {
 
@@ -113,6 +114,11 @@ Block* FenceQueue::wait_for_open(Device& device, HeapLock& lock) noexcept {
   }
   bytes_ -= batch.bytes;
   return batch.first;
+}
+
+Block* FenceQueue::take_open() noexcept {
+  bytes_ -= open_.bytes;
+  return std::exchange(open_, {}).first;
 }
 
 bool FenceQueue::may_hold(Bytes size) const noexcept {

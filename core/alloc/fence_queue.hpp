@@ -65,6 +65,9 @@ class FenceQueue {
     if (Block* chain = wait_for_open(device, lock)) settle(chain);
   }
 
+  /// Takes the open batch's blocks, chained, where the device is known to have done with them.
+  Block* take_open() noexcept;
+
   Bytes bytes() const noexcept { return bytes_; }
   std::uint64_t open_count() const noexcept { return open_.count; }
   bool empty() const noexcept { return bytes_ == 0; }

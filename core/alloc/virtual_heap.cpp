@@ -125,6 +125,7 @@ Bytes VirtualHeap::trim(Bytes keep) noexcept {
   const Counted here(at_work_);
   ++store_.counters.trims;
   collect_returning(lock);
+  if (dead_streams_ > 0) bury_dead_streams(lock);
   return release(keep, lock);
 }
 

@@ -148,11 +148,13 @@ void VirtualHeap::forget_stream(StreamId stream) noexcept {
 }
 
 /// Hands what dead streams left to everybody once their last work is done, and drops their slots.
+/// What was freed on one needs no fence of its own then, which may not have been had.
 void VirtualHeap::bury_dead_streams(HeapLock& lock) noexcept {
   for (StreamSlot* slot = store_.slots.first(); slot != nullptr;) {
     const bool over = slot->dead && outlived(slot, lock);
     StreamSlot* next = slot->next;
     if (over) {
+      come_home(slot->returning.take_open());
       make_idle(slot);
       if (slot->users == 0 && slot->returning.empty()) {
         store_.slots.recycle(slot);

@@ -1,4 +1,6 @@
 """Software as people use it, each program with and without the shim: the same results, and as fast."""
+import collections
+import concurrent.futures
 import dataclasses
 import glob
 import json
@@ -12,6 +14,7 @@ PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 SECONDS = 200      # for a program; compiling takes most
 SAME = 1e-2        # relative difference: sums of floats are not always in one order
 SPEED = 0.9        # of the rate without the shim; the host is busy with the other programs
+AT_ONCE = 4        # cases, of two programs each
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
@@ -90,9 +93,10 @@ def compare(table, case, native, shim):
 
 def check(shim, table, case):
     name = "software_" + "".join(letter if letter.isalnum() else "_" for letter in case.name)
-    native = run(case.command(), plain_environment(**case.settings), SECONDS)
-    shimmed = run(case.command(), shim.environment(name, FRAGSHIM_QUIET="1", **case.settings, **case.shim_settings),
-                  SECONDS)
+    environments = (plain_environment(**case.settings),
+                    shim.environment(name, FRAGSHIM_QUIET="1", **case.settings, **case.shim_settings))
+    with concurrent.futures.ThreadPoolExecutor() as both:  # at once: what slows the host slows both
+        native, shimmed = both.map(lambda env: run(case.command(), env, SECONDS), environments)
     if case.refusal:
         said = [line for line in (shimmed.error + shimmed.output).splitlines() if case.refusal in line]
         table.add(f"{case.name}: refused", said[0].strip()[:160] if said else shimmed.story(), case.refusal,
@@ -105,6 +109,15 @@ def check(shim, table, case):
 
 
 def steps(shim, table):
-    """One function a case; they run side by side, what is timed one after the other."""
-    cases = [*torch_cases(), *other_cases(), *cudart_cases(shim.build)]
-    return [lambda case=case: check(shim, table, case) for case in cases]
+    """What to run side by side: a few cases at a time, what is timed one after the other."""
+    cases = collections.deque([*torch_cases(), *other_cases(), *cudart_cases(shim.build)])
+
+    def work():
+        while True:
+            try:
+                case = cases.popleft()
+            except IndexError:
+                return
+            check(shim, table, case)
+
+    return [work] * AT_ONCE

@@ -44,7 +44,7 @@ class Workload:
 # A GPU's host is seldom quiet: many windows as short as can be, each against the other variants' same steps right
 # before or after it, tell more than few long ones.
 WORKLOADS = [
-    Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 2, 63, 1.111),
+    Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 2, 101, 1.111),
     Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 1, 36, 1.047, at_once=2),
     Workload("moe", "loads.py", (), ("moe", ENDLESS), "optimizer", 6, 1, 36, 1.024),
     Workload("detect", "loads.py", ("torchvision",), ("detect", ENDLESS), "optimizer", 6, 1, 36, 1.073),
