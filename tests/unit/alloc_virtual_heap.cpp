@@ -223,6 +223,18 @@ TEST_CASE("stream-ordered: a block that is not split is no longer than it must b
   it.check();
 }
 
+TEST_CASE("stream-ordered: what was freed on a dead stream comes home without a fence") {
+  Virtual it;
+  const Address block = it.take(8 * MiB, 1);
+  it.free(block, 2);
+  it.device.fail_every(Call::record, 1, {Outcome::unsupported});
+  it.heap.forget_stream(2);
+  CHECK(it.heap.usage().pending == 8 * MiB);
+  CHECK(it.heap.trim(0) == 8 * MiB);
+  CHECK(it.heap.usage().pending == 0);
+  it.check();
+}
+
 TEST_CASE("stream-ordered: growth that fails half way leaves nothing behind") {
   Virtual it;
   it.take(2 * MiB);
