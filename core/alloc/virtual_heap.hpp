@@ -56,8 +56,6 @@ struct VirtualOptions {
   Bytes span = Bytes{1} << 40;
   Callers callers = Callers::many;
   ChunkSizes chunks;
-  /// Lends free ends of chunks (virtual_lend.cpp).
-  bool lends = true;
 };
 
 class VirtualHeap final : public Heap {

@@ -48,7 +48,7 @@ void VirtualHeap::borrow(const Request& request, const Site& site, Bytes room, B
 /// Whether to lend to the request rather than to create `created` bytes.
 bool VirtualHeap::lending_pays(const Request& request, Bytes created) const noexcept {
   // Without them the addresses of loans that are over could not be told from those still in use.
-  if (!options_.lends || !device_.has_context_fences()) return false;
+  if (!device_.has_context_fences()) return false;
   const Bytes least =
       std::max(loan_chunks * chunk_size(false), store_.counters.reserved_peak / loan_request_share);
   if (request.size < least) return false;
