@@ -3,9 +3,7 @@ import os
 import sys
 
 from .joblog import JobLog
-from .processes import run
-
-PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+from .processes import PROGRAMS, run
 
 # name → program, environment
 CASES = {

@@ -13,6 +13,8 @@ import time
 OUR_VARIABLES = ("FRAGSHIM_", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING",
                  "LD_PRELOAD")
 
+PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+
 
 @dataclasses.dataclass
 class Finished:
@@ -29,6 +31,13 @@ class Finished:
         """The JSON objects that the program printed, a line each."""
         return (json.loads(line) for line in self.output.splitlines() if line.startswith("{"))
 
+    def told(self, word):
+        """The JSON object that the program printed on a line behind a word; None where it printed none."""
+        for line in self.output.splitlines():
+            if line.startswith(word + " "):
+                return json.loads(line.removeprefix(word))
+        return None
+
     def story(self):
         """One line for the table where a program did not do what it should."""
         what = "timed out" if self.status is None else f"exit status {self.status}"
@@ -37,8 +46,9 @@ class Finished:
 
 
 def plain_environment(**extra):
+    """Programs that import their neighbours leave no bytecode in the source tree."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(OUR_VARIABLES)}
-    env.update(extra)
+    env.update(extra, PYTHONDONTWRITEBYTECODE="1")
     return env
 
 

@@ -1,16 +1,14 @@
 """Software as people use it, each program with and without the shim: the same results, and as fast."""
-import collections
 import concurrent.futures
 import dataclasses
 import glob
-import json
 import os
 import sys
+import threading
 
 from .joblog import JobLog
-from .processes import cudart_folders, plain_environment, run
+from .processes import PROGRAMS, cudart_folders, plain_environment, run
 
-PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 SECONDS = 200      # for a program; compiling takes most
 SAME = 1e-2        # relative difference: sums of floats are not always in one order
 SPEED = 0.9        # of the rate without the shim; the host is busy with the other programs
@@ -63,13 +61,6 @@ def cudart_cases(build):
         yield Case(os.path.basename(path), ("cudart_work.py", path))
 
 
-def answer_of(finished):
-    for line in finished.output.splitlines():
-        if line.startswith("ANSWER "):
-            return json.loads(line.removeprefix("ANSWER "))
-    return None
-
-
 def differ(ours, theirs):
     """The largest relative difference; infinite where there are not as many numbers."""
     if len(ours) != len(theirs):
@@ -78,7 +69,7 @@ def differ(ours, theirs):
 
 
 def compare(table, case, native, shim):
-    theirs, ours = answer_of(native), answer_of(shim)
+    theirs, ours = native.told("ANSWER"), shim.told("ANSWER")
     for which, finished, told in (("without", native, theirs), ("with", shim, ours)):
         if not finished.ok or told is None:
             table.fail(f"{case.name} {which} the shim", finished.story())
@@ -109,15 +100,12 @@ def check(shim, table, case):
 
 
 def steps(shim, table):
-    """What to run side by side: a few cases at a time, what is timed one after the other."""
-    cases = collections.deque([*torch_cases(), *other_cases(), *cudart_cases(shim.build)])
+    """One function a case; a few run at once, and what is timed one after the other."""
+    room = threading.Semaphore(AT_ONCE)
 
-    def work():
-        while True:
-            try:
-                case = cases.popleft()
-            except IndexError:
-                return
+    def check_in_turn(case):
+        with room:
             check(shim, table, case)
 
-    return [work] * AT_ONCE
+    cases = [*torch_cases(), *other_cases(), *cudart_cases(shim.build)]
+    return [lambda case=case: check_in_turn(case) for case in cases]

@@ -5,10 +5,10 @@ import json
 import os
 import sys
 
-from .processes import plain_environment, run
+from .processes import PROGRAMS, plain_environment, run
 from .workloads import SCRIPTS
 
-CAPPED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "capped.py")
+CAPPED = os.path.join(PROGRAMS, "capped.py")
 CASES = {"train_tiny": ("train_lm.py", "tiny", "40"), "moe": ("loads.py", "moe", "60", "40"),
          "detect": ("loads.py", "detect", "60", "40")}
 ROOM = 1.1         # times the peak of what is asked for: the cap that is tuned for first
@@ -50,10 +50,10 @@ def natively(name, conf, capacity):
     env = plain_environment(PYTORCH_CUDA_ALLOC_CONF=conf) if conf else plain_environment()
     command = [sys.executable, CAPPED, str(capacity), os.path.join(SCRIPTS, script), *arguments]
     finished = completed(run(command, env, 120))
-    lines = [line for line in finished.output.splitlines() if line.startswith("CAPPED ")]
-    if not lines:
+    stats = finished.told("CAPPED")
+    if stats is None:
         raise RuntimeError(finished.story())
-    return json.loads(lines[0].removeprefix("CAPPED "))
+    return stats
 
 
 def compare(table, name, answers, capacity):

@@ -36,7 +36,7 @@ def main():
     error = float(np.abs(np.asarray(device) - host).max())
     assert error < 1e-4, error
     print(f"RIGHT to {error:.1e}")
-    answer(host.sum(axis=0)[:8], rate_of(lambda: step(device, x, y).block_until_ready(), lambda: None))
+    answer(np.asarray(device).sum(axis=0)[:8], rate_of(lambda: step(device, x, y).block_until_ready(), lambda: None))
 
 
 main()

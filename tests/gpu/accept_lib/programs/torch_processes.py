@@ -29,7 +29,7 @@ def loader(start):
             total += batch.cuda(non_blocking=True).square().sum()
     expected = 2 * WIDTH * sum((index % 7) ** 2 for index in range(400))
     assert total.item() == expected, (total.item(), expected)
-    answer([expected])
+    answer([total.item()])
 
 
 def doubled(incoming, outgoing):
