@@ -1,4 +1,5 @@
-"""A CUDA runtime's own calls, by any generation of it: cudart_work.py LIBCUDART. The device is reset halfway."""
+"""A CUDA runtime's own calls, by any generation of it: cudart_work.py LIBCUDART. The device is reset halfway; then
+what a program compiled for per-thread default streams calls comes, too."""
 import ctypes
 import random
 import sys
@@ -20,28 +21,33 @@ def size(number):
     return ctypes.c_size_t(number)
 
 
-def filled_and_read(pointer, count, byte, stream):
+def filled_and_read(pointer, count, byte, stream, suffix):
     """Writes by the device, reads back, and compares every byte."""
-    call("cudaMemsetAsync", pointer, byte, size(count), stream)
+    call("cudaMemsetAsync" + suffix, pointer, byte, size(count), stream)
     host = ctypes.create_string_buffer(count)
-    call("cudaMemcpyAsync", host, pointer, size(count), TO_HOST, stream)
-    call("cudaStreamSynchronize", stream)
+    call("cudaMemcpyAsync" + suffix, host, pointer, size(count), TO_HOST, stream)
+    call("cudaStreamSynchronize" + suffix, stream)
     assert host.raw == bytes([byte]) * count
     return count * byte
 
 
-def churn(seed, rounds=300):
+def new_stream():
+    stream = ctypes.c_void_p()
+    call("cudaStreamCreateWithFlags", ctypes.byref(stream), NON_BLOCKING)
+    return stream
+
+
+def churn(seed, stream, suffix="", rounds=300):
     """Blocks from both doors, each with a byte of its own that must be there until it is freed."""
     random.seed(seed)
-    stream, total, live = ctypes.c_void_p(), 0, []
-    call("cudaStreamCreateWithFlags", ctypes.byref(stream), NON_BLOCKING)
+    total, live = 0, []
     for number in range(rounds):
         pointer, count = ctypes.c_void_p(), random.choice((1, 700, 60000, 3 << 20))
         if number % 2:
             call("cudaMalloc", ctypes.byref(pointer), size(count))
         else:
-            call("cudaMallocAsync", ctypes.byref(pointer), size(count), stream)
-        total += filled_and_read(pointer, count, number % 251, stream)
+            call("cudaMallocAsync" + suffix, ctypes.byref(pointer), size(count), stream)
+        total += filled_and_read(pointer, count, number % 251, stream, suffix)
         live.append((pointer, count, number))
         while len(live) > 20:
             pointer, count, number = live.pop(random.randrange(len(live)))
@@ -51,7 +57,7 @@ def churn(seed, rounds=300):
             if number % 2:
                 call("cudaFree", pointer)
             else:
-                call("cudaFreeAsync", pointer, stream)
+                call("cudaFreeAsync" + suffix, pointer, stream)
     return total
 
 
@@ -65,11 +71,11 @@ def pair():
 def main():
     version = ctypes.c_int()
     call("cudaRuntimeGetVersion", ctypes.byref(version))
-    first = churn(1)
+    totals = [churn(1, new_stream())]
     call("cudaDeviceReset")
-    second = churn(2)
+    totals += [churn(2, new_stream()), churn(3, None, "_ptsz")]
     call("cudaDeviceSynchronize")
-    answer([version.value, first, second], rate_of(pair, lambda: None))
+    answer([version.value, *totals], rate_of(pair, lambda: None))
 
 
 main()
