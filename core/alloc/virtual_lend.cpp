@@ -11,7 +11,7 @@ namespace {
 // Memory is lent where more than this would be held beyond the peak, one part in so many of it.
 constexpr Bytes loan_share = 200;
 // A loan costs as much as a chunk, and what is lent on the way up, to what stays, is missing later:
-// requests get one that are of so many chunks, and so large a part of the peak.
+// requests get one that are of so many chunks, and so large a part of the peak, or would fail.
 constexpr Bytes loan_chunks = 4;
 constexpr Bytes loan_request_share = 64;
 constexpr int blocks_looked_at = 64;  // free blocks searched for ends of chunks
@@ -49,6 +49,7 @@ void VirtualHeap::borrow(const Request& request, const Site& site, Bytes room, B
 bool VirtualHeap::lending_pays(const Request& request, Bytes created) const noexcept {
   // Without them the addresses of loans that are over could not be told from those still in use.
   if (!device_.has_context_fences()) return false;
+  if (request.tight) return true;
   const Bytes least =
       std::max(loan_chunks * chunk_size(false), store_.counters.reserved_peak / loan_request_share);
   if (request.size < least) return false;

@@ -1,6 +1,7 @@
 // VirtualHeap deciding where memory comes from: how much may be created, and what lies free and can
 // be moved or lent instead.
 #include <algorithm>
+#include <bit>
 
 #include "core/alloc/virtual_heap.hpp"
 
@@ -12,14 +13,19 @@ constexpr ChunkSizes small_chunks{1024, 2 * MiB, 16 * MiB};
 // a whole unit of at most this part of it, or every request on the way up would come as a chunk.
 constexpr Bytes slack_share = 512;
 constexpr Bytes climb_share = 64;
+// How often chunks are halved where memory is short: gaps are what requests die of there.
+constexpr int most_halvings = 2;
 
 }  // namespace
 
-/// The size of new chunks in an arena for now, in bytes.
+/// The size of new chunks in an arena for now, in bytes. The first requests that only the last
+/// resort serves make it smaller, for good.
 Bytes VirtualHeap::chunk_size(bool small) const noexcept {
   const ChunkSizes& sizes = small ? small_chunks : options_.chunks;
-  const Bytes share = store_.counters.reserved_peak / sizes.share;
-  return round_up(std::clamp(share, sizes.least, sizes.most), device_.granularity());
+  const Counters& counters = store_.counters;
+  const Bytes size = std::clamp(counters.reserved_peak / sizes.share, sizes.least, sizes.most);
+  const int halvings = std::min<int>(std::bit_width(counters.retries), most_halvings);
+  return round_up(size >> halvings, device_.granularity());
 }
 
 /// The unit in which an arena grows as long as there is room.

@@ -211,6 +211,20 @@ TEST_CASE("stream-ordered: near the limit nothing is mapped beyond the request")
   it.check();
 }
 
+TEST_CASE("stream-ordered: chunks are halved, twice, once memory has been short") {
+  VirtualOptions options;
+  options.chunks = {unlimited, 16 * MiB, 16 * MiB};
+  Virtual it(64 * MiB, {}, options);
+  for (const std::size_t chunks : {4, 8, 16, 16}) {
+    const Address all = it.take(64 * MiB);
+    CHECK(it.device.physicals() == chunks);
+    CHECK(it.heap.allocate(2 * MiB, 1).address == 0);
+    it.free(all);
+    it.heap.trim(0);
+    it.check();
+  }
+}
+
 TEST_CASE("stream-ordered: a block that is not split is no longer than it must be") {
   AllocationConfig config;
   config.max_split_size = 32 * MiB;

@@ -185,6 +185,15 @@ TEST_CASE("lend: at the limit of the card it serves what creation cannot") {
   it.use(large, 210 * MiB);
 }
 
+TEST_CASE("lend: a request that would fail borrows, however small it is") {
+  Ends it(540 * MiB);
+  it.take_from_ends(192 * MiB);  // the whole chunks
+  const Address small = it.take_from_ends(18 * MiB);
+  CHECK(it.heap.counters().retries == 1);
+  it.free(small);
+  it.use(it.take_from_ends(18 * MiB), 18 * MiB);
+}
+
 TEST_CASE("lend: a device that fails in the middle leaves everything as it was") {
   for (std::uint64_t nth = 1; nth <= 16; ++nth) {
     Ends it;
