@@ -107,5 +107,5 @@ def steps(shim, table):
         with room:
             check(shim, table, case)
 
-    cases = [*torch_cases(), *other_cases(), *cudart_cases(shim.build)]
+    cases = [*other_cases(), *cudart_cases(shim.build), *torch_cases()]
     return [lambda case=case: check_in_turn(case) for case in cases]
