@@ -57,7 +57,8 @@ constexpr Option table[] = {
     {"backend", conf, choice, "unset", "native | cudaMallocAsync",
      "PyTorch's backend; native, given explicitly, means FRAGSHIM_TORCH=native"},
     {"policy", conf, choice, "auto", "auto | native | stitch",
-     "native: PyTorch's rules; stitch: virtual memory; auto: native for cudaMalloc, else stitch"},
+     "stitch: virtual memory, for cudaMalloc too (no IPC then); native, auto: segments for "
+     "cudaMalloc"},
     {"memory_limit_mb", conf, size_mb, "unlimited", "a whole number of MB, at least 1",
      "What this process may take from each GPU"},
 

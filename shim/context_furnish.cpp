@@ -53,14 +53,19 @@ Served decide() noexcept {
   return {now.ipc != Ipc::dedicated, true};
 }
 
+/// On request virtual memory, which cannot be shared by IPC, RDMA or peer access.
 std::unique_ptr<Heap> synchronous_heap(ContextHeap& heap, const AllocationConfig& config) {
   if (config.policy == PolicyKind::stitch) {
-    log::warning("policy",
-                 "policy:stitch concerns stream-ordered memory, PyTorch's tensors included; "
-                 "cudaMalloc keeps to segments, which IPC and RDMA need");
+    if (heap.cuda.granularity() != 0 && heap.cuda.has_context_fences()) {
+      return std::make_unique<VirtualHeap>(heap.synchronous.limited, config);
+    }
+    log::warning(
+        "policy",
+        "policy:stitch needs virtual memory and CUDA 12.5 to serve cudaMalloc, which keeps "
+        "to segments here");
   }
   AllocationConfig segments = config;
-  segments.expandable_segments = false;  // virtual memory breaks IPC and RDMA
+  segments.expandable_segments = false;
   NativeOptions options;
   options.reuse = NativeOptions::Reuse::fenced;
   options.allowed = heap.gpu.budget.limit();

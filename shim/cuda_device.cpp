@@ -137,6 +137,7 @@ Status CudaDevice::wait(Fence fence) noexcept {
 }
 
 Status CudaDevice::stream_wait(StreamId stream, Fence fence) noexcept {
+  if (stream == all_streams) return wait(fence);
   if (gone()) return {};
   const CUstream handle = handle_of(stream);
   if (handle == nullptr) return {Outcome::unsupported};

@@ -8,6 +8,12 @@
 namespace fragshim {
 namespace {
 
+/// The streams on which a door's memory may be used, by a request on `stream`: cudaMalloc names
+/// none, and means all.
+constexpr StreamId reach(HeapKind kind, StreamId stream) {
+  return kind == HeapKind::synchronous ? all_streams : stream;
+}
+
 constexpr HeapKind other(HeapKind kind) {
   return kind == HeapKind::synchronous ? HeapKind::stream_ordered : HeapKind::synchronous;
 }
@@ -18,7 +24,7 @@ void report_failure(ContextHeap& heap, HeapKind kind, Bytes size, StreamId strea
   report.kind = kind;
   report.stream = stream;
   FailureEvidence& evidence = report.evidence;
-  evidence = gather_evidence(heap.door(kind).shown(), size, stream);
+  evidence = gather_evidence(heap.door(kind).shown(), size, reach(kind, stream));
   const AllocationConfig& config = settings().allocation;
   evidence.rounded = policy::round_size(config, size);
   evidence.segment_size = kind == HeapKind::stream_ordered
@@ -74,7 +80,7 @@ std::optional<CUresult> serve_under_pressure(ContextHeap& heap, HeapKind kind, B
   Heap& from = *heap.door(kind).heap;
   const bool hopeless = size > heap.gpu.total.load(std::memory_order_relaxed);
   if (!hopeless && relieve(heap.gpu, &from) != 0) {
-    const Grant grant = from.allocate(size, stream);
+    const Grant grant = from.allocate(size, reach(kind, stream));
     if (grant.status.ok()) {
       *out = grant.address;
       log::retry({heap.gpu.ordinal(), kind, stream, size, from.counters().reserved});
@@ -115,7 +121,7 @@ bool is_ours(CUdeviceptr address) noexcept {
 
 std::optional<CUresult> serve(ContextHeap& heap, HeapKind kind, Bytes size, StreamId stream,
                               CUdeviceptr* out) noexcept {
-  const Grant grant = heap.door(kind).heap->allocate(size, stream);
+  const Grant grant = heap.door(kind).heap->allocate(size, reach(kind, stream));
   if (!grant.status.ok()) {
     return serve_under_pressure(heap, kind, size, stream, grant.status, out);
   }
@@ -125,7 +131,7 @@ std::optional<CUresult> serve(ContextHeap& heap, HeapKind kind, Bytes size, Stre
 
 std::optional<CUresult> take_back(ContextHeap* likely, HeapKind kind, CUdeviceptr address,
                                   const StreamRef& stream) noexcept {
-  const StreamId order = kind == HeapKind::synchronous ? all_streams : stream.id;
+  const StreamId order = reach(kind, stream.id);
   for (const HeapKind from : {kind, other(kind)}) {
     Heap* const heap = likely == nullptr ? nullptr : likely->door(from).heap.get();
     if (heap == nullptr || !heap->free(address, order).ok()) continue;

@@ -56,7 +56,7 @@ Status VirtualHeap::free(Address address, StreamId stream) noexcept {
   Block* block = store_.end_life(address);
   if (block == nullptr) return {Outcome::not_owned};
   StreamSlot* home = block->slot;
-  if (home->id == stream && !home->dead) {
+  if (home->id == stream && stream != all_streams && !home->dead) {
     --home->users;
     settle_recent();
     recent_ = block;

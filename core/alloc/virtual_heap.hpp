@@ -6,6 +6,9 @@
 //
 // A block freed on its own stream is at once good for that stream. Freed on another one, it comes
 // home when that stream has passed. Other streams' free blocks are taken over behind a fence.
+//
+// Blocks asked for on all_streams may be used on any (cudaMalloc's are): freed, they come home when
+// all streams have passed, and where one is needed sooner the host waits.
 #pragma once
 
 #include <atomic>

@@ -84,7 +84,8 @@ class Device {
   virtual Status query(Fence fence) noexcept = 0;
   /// Blocks the calling thread until the fence has passed.
   virtual Status wait(Fence fence) noexcept = 0;
-  /// Makes later work on `stream` start only behind the fence; does not block the caller.
+  /// Makes later work on `stream` start only behind the fence; does not block the caller. Of
+  /// all_streams later work is what the caller submits: for them it is wait().
   virtual Status stream_wait(StreamId stream, Fence fence) noexcept = 0;
   /// Gives the fence back; its handle may be recycled.
   virtual void retire(Fence fence) noexcept = 0;

@@ -130,6 +130,7 @@ Status SimulatedDevice::wait(Fence fence) noexcept {
 }
 
 Status SimulatedDevice::stream_wait(StreamId stream, Fence fence) noexcept {
+  if (stream == all_streams) return wait(fence);
   const Lock lock(mutex_);
   WorkClock clock;
   bool whole_context = false;

@@ -17,7 +17,7 @@
 
 namespace fragshim::model {
 
-enum class HeapKind : std::uint8_t { in_order, fenced, expandable, stream_ordered };
+enum class HeapKind : std::uint8_t { in_order, fenced, expandable, stream_ordered, stitched };
 
 struct Setup {
   HeapKind kind = HeapKind::in_order;
@@ -84,7 +84,12 @@ class HeapModel {
   StreamId any_stream() { return streams_[choices_.below(streams_.size())]; }
   Blocks::iterator any_block();
   bool cross_stream() const { return setup_.kind == HeapKind::stream_ordered; }
-  bool native() const { return setup_.kind != HeapKind::stream_ordered; }
+  bool native() const { return !cross_stream() && setup_.kind != HeapKind::stitched; }
+  /// Whether the heap is told of no stream: blocks may be used anywhere, but in order.
+  bool streamless() const {
+    return setup_.kind == HeapKind::fenced || setup_.kind == HeapKind::stitched;
+  }
+  StreamId told(StreamId stream) const { return streamless() ? all_streams : stream; }
   void require(bool holds, const std::string& what) {
     if (!holds) throw Wrong("step " + std::to_string(steps_) + ": " + what);
   }

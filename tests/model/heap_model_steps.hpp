@@ -16,7 +16,7 @@ inline SimulatedOptions device_options(const Setup& setup) {
 }
 
 inline std::unique_ptr<Heap> make_heap(Device& device, const Setup& setup) {
-  if (setup.kind == HeapKind::stream_ordered) {
+  if (setup.kind == HeapKind::stream_ordered || setup.kind == HeapKind::stitched) {
     VirtualOptions options;
     options.span = 64 * GiB;
     options.chunks.least = setup.least_chunk;
@@ -98,7 +98,7 @@ inline void HeapModel::allocate() {
   const Bytes size = choices_.size_up_to(small ? 2 * MiB : setup_.largest);
   const Counters before = heap_->counters();
   const std::uint64_t faults = faults_;
-  const Grant grant = heap_->allocate(size, stream);
+  const Grant grant = heap_->allocate(size, told(stream));
   say("allocate ", size, " on ", stream, ": ", grant.address);
   if (grant.address == 0) {
     require(!grant.status.ok(), "a refusal that says ok");
@@ -137,16 +137,16 @@ inline void HeapModel::free_block(Blocks::iterator block) {
   requested_ -= live.requested;
   allocated_ -= live.size;
   ++frees_;
-  require(heap_->free(address, live.stream).ok(), "a live block could not be freed");
+  require(heap_->free(address, told(live.stream)).ok(), "a live block could not be freed");
 }
 
 /// Frees of what is no live block change nothing.
 inline void HeapModel::free_nothing() {
   const Address inside = live_.empty() ? 512 : any_block()->first + 512;
   if (live_.count(inside) != 0) return;
-  const Status status = heap_->free(inside, any_stream());
+  const Status status = heap_->free(inside, told(any_stream()));
   require(status.outcome == Outcome::not_owned, "a free of no block was accepted");
-  require(heap_->free(0, any_stream()).outcome == Outcome::not_owned, "null was freed");
+  require(heap_->free(0, told(any_stream())).outcome == Outcome::not_owned, "null was freed");
   if (choices_.one_in(2)) heap_->reset_peaks(true, true);
 }
 
@@ -157,8 +157,7 @@ inline void HeapModel::work_on(StreamId stream, Address address, Bytes size) {
 inline void HeapModel::use() {
   if (live_.empty()) return;
   const auto block = any_block();
-  // Fenced heaps are told of no stream: their blocks may be used anywhere, but in order.
-  if (setup_.kind == HeapKind::fenced) {
+  if (streamless()) {
     const StreamId next = any_stream();
     order(block->second.stream, next);
     block->second.stream = next;
@@ -228,10 +227,10 @@ inline void HeapModel::finish() {
   if (choices_.one_in(2)) device_.complete_all();
   // A request that nothing cached serves makes the heap look after what dead streams left.
   heap_->trim(0);
-  const Grant last = heap_->allocate(MiB, streams_[0]);
+  const Grant last = heap_->allocate(MiB, told(streams_[0]));
   require(last.address != 0, "an empty heap refused a megabyte");
   device_.complete_all();
-  require(heap_->free(last.address, streams_[0]).ok(), "the last block could not be freed");
+  require(heap_->free(last.address, told(streams_[0])).ok(), "the last block could not be freed");
   heap_->trim(0);
   std::string why;
   require(heap_->check(&why), why);
@@ -240,9 +239,9 @@ inline void HeapModel::finish() {
   require(device_.used() == 0 && device_.segments() == 0, "memory is lost");
   require(device_.physicals() == 0 && device_.mappings() == 0, "physical memory is lost");
   require(device_.hazards() == 0, device_.first_hazard());
-  const Grant again = heap_->allocate(MiB, streams_[0]);
+  const Grant again = heap_->allocate(MiB, told(streams_[0]));
   require(again.address != 0, "an empty heap refused a second megabyte");
-  require(heap_->free(again.address, streams_[0]).ok(), "... which could not be freed");
+  require(heap_->free(again.address, told(streams_[0])).ok(), "... which could not be freed");
   heap_->trim(0);
   require(device_.live_fences() == 0, "fences are lost");
   require(heap_->usage().streams <= streams_.size(), "ended streams are remembered");

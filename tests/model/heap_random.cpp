@@ -28,7 +28,8 @@ Setup some_setup(HeapKind kind, Choices& choices) {
   setup.capacity = capacities[choices.below(5)];
   setup.largest = std::max(setup.capacity / 4, 24 * MiB);
   setup.least_chunk = choices.one_in(2) ? 2 * MiB : 12 * MiB;
-  if (kind != HeapKind::stream_ordered && choices.one_in(2)) {
+  const bool native = kind != HeapKind::stream_ordered && kind != HeapKind::stitched;
+  if (native && choices.one_in(2)) {
     setup.allowed = setup.capacity - choices.below(setup.capacity / 2);
   }
   return setup;
@@ -38,7 +39,7 @@ Setup some_setup(HeapKind kind, Choices& choices) {
 std::uint64_t run(HeapKind kind, std::uint64_t seeds, int steps, std::uint64_t fault_in) {
   std::uint64_t stitches = 0;
   for_each_seed(seeds, [&](std::uint64_t seed, bool trace) {
-    SeededChoices choices(seed * 4 + static_cast<std::uint64_t>(kind));
+    SeededChoices choices(seed * 5 + static_cast<std::uint64_t>(kind));
     Setup setup = some_setup(kind, choices);
     setup.fault_in = fault_in;
     HeapModel model(setup, choices, trace);
@@ -62,6 +63,10 @@ TEST_CASE("random programs: stream-ordered", "[heap]") {
   const auto stitches = run(HeapKind::stream_ordered, 100, 800, 0);
   CHECK((stitches > 100 || std::getenv("FRAGSHIM_SEED") != nullptr));
 }
+TEST_CASE("random programs: stitched, for all streams", "[heap]") {
+  const auto stitches = run(HeapKind::stitched, 60, 800, 0);
+  CHECK((stitches > 100 || std::getenv("FRAGSHIM_SEED") != nullptr));
+}
 
 TEST_CASE("random programs on a failing device: native, in stream order", "[heap][faults]") {
   run(HeapKind::in_order, 40, 500, 8);
@@ -74,5 +79,9 @@ TEST_CASE("random programs on a failing device: native, expandable", "[heap][fau
 }
 TEST_CASE("random programs on a failing device: stream-ordered", "[heap][faults]") {
   const auto stitches = run(HeapKind::stream_ordered, 80, 600, 8);
+  CHECK((stitches > 100 || std::getenv("FRAGSHIM_SEED") != nullptr));
+}
+TEST_CASE("random programs on a failing device: stitched, for all streams", "[heap][faults]") {
+  const auto stitches = run(HeapKind::stitched, 60, 600, 8);
   CHECK((stitches > 100 || std::getenv("FRAGSHIM_SEED") != nullptr));
 }

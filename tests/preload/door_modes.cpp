@@ -8,7 +8,8 @@
 using namespace fragshim;
 using namespace fragshim::test;
 
-TEST_CASE("a segment's base is exported whole and then left alone; others are refused", "[serve]") {
+TEST_CASE("a segment's base is exported whole and then left alone; others are refused",
+          "[serve][segments]") {
   const Primary context;
   const CUdeviceptr base = allocate(15 * MiB);  // a segment of its own, or the start of one
   REQUIRE(segment_of(base) == base);
@@ -31,7 +32,7 @@ TEST_CASE("a segment's base is exported whole and then left alone; others are re
   release_on(nullptr, ordered);
 }
 
-TEST_CASE("a segment with synchronous copies is shared with nobody", "[serve]") {
+TEST_CASE("a segment with synchronous copies is shared with nobody", "[serve][segments]") {
   const Primary context;
   const CUdeviceptr block = allocate(30 * MiB);
   const unsigned int on = 1;
@@ -41,6 +42,31 @@ TEST_CASE("a segment with synchronous copies is shared with nobody", "[serve]") 
   const CUdeviceptr next = allocate(30 * MiB);
   CHECK_FALSE(share_segment(block, next));
   release(next);
+}
+
+TEST_CASE("stitched, cudaMalloc's blocks that lie apart serve one large request", "[stitched]") {
+  const Primary context;
+  std::vector<CUdeviceptr> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(allocate(40 * MiB));
+  for (std::size_t i = 0; i < blocks.size(); i += 2) {
+    touch(blocks[i], 40 * MiB, nullptr);
+    release(blocks[i]);
+  }
+  const auto from_driver = [] {
+    return driver_calls("cuMemCreate") + driver_calls("cuMemAlloc_v2");
+  };
+  const std::uint64_t before = from_driver();
+  CHECK(before > 0);
+  const CUdeviceptr large = allocate(200 * MiB);
+  touch(large, 200 * MiB, CU_STREAM_PER_THREAD);
+  CHECK(from_driver() == before);
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+  CUipcMemHandle handle{};
+  CHECK(cuIpcGetMemHandle(&handle, large) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuMemFree(large + 512) == CUDA_ERROR_INVALID_VALUE);
+  release(large);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) release(blocks[i]);
+  CHECK(hazards() == 0);
 }
 
 TEST_CASE("where calls pass through, every allocation is the driver's own", "[watch][dedicated]") {

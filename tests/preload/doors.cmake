@@ -15,6 +15,9 @@ if(TARGET fragshim AND TARGET standin_driver AND NOT FRAGSHIM_SANITIZE)
   endfunction()
   door_test(serve "[serve]")
   door_test(serve_native_policy "[serve]" "FRAGSHIM_CONF=policy:native")
+  # cudaMalloc from virtual memory, which has no segments.
+  door_test(serve_stitched "[serve]~[segments]" "FRAGSHIM_CONF=policy:stitch")
+  door_test(stitched "[stitched]" "FRAGSHIM_CONF=policy:stitch")
   # Under a split limit, what dead streams leave joins to blocks too large for small requests.
   door_test(serve_split_limit "[serve]~[unlimited]" "FRAGSHIM_CONF=max_split_size_mb:32")
   door_test(serve_traced "[serve]" "FRAGSHIM_TRACE=${CMAKE_CURRENT_BINARY_DIR}/door-%p.fstrace")

@@ -3,27 +3,29 @@ import os
 
 from .processes import cudart_folders, plain_environment, run
 
-ROUNDS = {"shared": 1_000_000, "static": 200_000}
+# Name → the CUDA runtime that the program is linked with, rounds, FRAGSHIM_CONF.
+RUNS = {"shared": ("shared", 1_000_000, ""), "static": ("static", 200_000, ""),
+        "stitched": ("static", 200_000, "policy:stitch")}
 SABOTAGED_ROUNDS = 20_000
 SECONDS_FOR_A_MILLION = 60
 
 
 def run_part(shim, table):
     library_path = cudart_folders()
-    for runtime, rounds in ROUNDS.items():
+    for name, (runtime, rounds, conf) in RUNS.items():
         program = shim.program(f"free_after_launch_{runtime}")
         if not os.path.exists(program):
-            table.fail(f"frees {runtime}", "not built: there was no nvcc")
+            table.fail(f"frees {name}", "not built: there was no nvcc")
             continue
-        name = f"frees_{runtime}"
-        finished = run([program, str(rounds)], shim.environment(name, LD_LIBRARY_PATH=library_path), 90)
+        env = shim.environment(f"frees_{name}", LD_LIBRARY_PATH=library_path, FRAGSHIM_CONF=conf)
+        finished = run([program, str(rounds)], env, 90)
         result = next(finished.json_lines(), None)
         if result is None:
-            table.fail(f"frees {runtime}", finished.story())
+            table.fail(f"frees {name}", finished.story())
             continue
-        table.equal(f"frees {runtime}: wrong words in {result['rounds']} rounds", result["wrong"], 0)
+        table.equal(f"frees {name}: wrong words in {result['rounds']} rounds", result["wrong"], 0)
         if rounds == 1_000_000:
-            table.at_most(f"frees {runtime}: a million rounds", result["seconds"], SECONDS_FOR_A_MILLION, " s", 1)
+            table.at_most(f"frees {name}: a million rounds", result["seconds"], SECONDS_FOR_A_MILLION, " s", 1)
     prove_detection(shim, table, library_path)
 
 
