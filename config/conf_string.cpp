@@ -106,7 +106,7 @@ class ConfParser {
   // Our own key: strict, since no program depends on "100GB" meaning 100 MB.
   Effective memory_limit() {
     const bool strict = parse_integer(token()).has_value();
-    const Effective taken = size_mb(result_.allocation.memory_limit, AllocationConfig::no_limit, 1);
+    Effective taken = size_mb(result_.allocation.memory_limit, AllocationConfig::no_limit, 1);
     if (strict && taken) return taken;
     result_.allocation.memory_limit = AllocationConfig::no_limit;
     return std::nullopt;

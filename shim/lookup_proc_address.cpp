@@ -10,6 +10,7 @@
 namespace fragshim {
 namespace {
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a term of the sum below.
 #define FRAGSHIM_ONE(...) +1
 constexpr std::size_t count = 0 FRAGSHIM_HOOKED(FRAGSHIM_ONE);
 #undef FRAGSHIM_ONE

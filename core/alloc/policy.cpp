@@ -7,7 +7,7 @@ namespace fragshim::policy {
 Bytes next_division(Bytes size, Bytes divisions) noexcept {
   if (std::has_single_bit(size)) return size;
   const Bytes floor = std::bit_floor(size);
-  const Bytes step = floor >> (std::bit_width(divisions) - 1);
+  const Bytes step = floor >> std::countr_zero(divisions);
   return step == 0 ? floor << 1 : round_up(size, step);
 }
 

@@ -90,13 +90,16 @@ class Pool {
     slabs_ = new (memory) Slab{slabs_, bytes};
     constexpr std::size_t header =
         (sizeof(Slab) + alignof(Cell) - 1) / alignof(Cell) * alignof(Cell);
+    static_assert(header + sizeof(Cell) <= first_slab, "every slab has a cell");
     auto* cells = reinterpret_cast<Cell*>(static_cast<unsigned char*>(memory) + header);
     // Chained so that cells come out in address order: neighbours in time are neighbours in memory.
-    for (std::size_t i = (bytes - header) / sizeof(Cell); i-- > 0;) {
-      cells[i].next = free_;
-      free_ = &cells[i];
+    Cell* cell = cells + (bytes - header) / sizeof(Cell);
+    do {
+      --cell;
+      cell->next = free_;
+      free_ = cell;
       ++available_;
-    }
+    } while (cell != cells);
     return true;
   }
 

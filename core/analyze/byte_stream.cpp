@@ -12,7 +12,7 @@ namespace fragshim {
 
 namespace {
 
-constexpr std::size_t read_size = 256 * 1024;
+constexpr std::size_t read_size = std::size_t{256} * 1024;
 
 }  // namespace
 

@@ -71,7 +71,7 @@ class Tuner {
     options.stop_at_failure = !to_the_end;
     options.most_classified = 0;
     const std::uint64_t done = ++replays_;
-    const ReplayResult result = replay(trace.steps, options);
+    ReplayResult result = replay(trace.steps, options);
     if (options_.progress) {
       const std::lock_guard<std::mutex> lock(progress_mutex_);
       options_.progress(done);

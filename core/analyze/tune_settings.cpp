@@ -24,7 +24,7 @@ Texts each(const char* key, const Texts& values) {
 Texts pairs(const Texts& left, const Texts& right) {
   Texts out;
   for (const std::string& a : left) {
-    for (const std::string& b : right) out.push_back(a + "," + b);
+    for (const std::string& b : right) out.emplace_back(a).append(",").append(b);
   }
   return out;
 }

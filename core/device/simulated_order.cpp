@@ -255,7 +255,7 @@ void WorkOrder::expose(const char* what, StreamId stream, Address address, Bytes
   report(std::string(what) + " by " + text_of(stream, {address, 0, size}));
 }
 
-void WorkOrder::report(std::string text) {
+void WorkOrder::report(const std::string& text) {
   if (hazards_++ == 0) first_hazard_ = text;
   if (report_) report_(text);
 }

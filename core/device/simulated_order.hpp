@@ -129,7 +129,7 @@ class WorkOrder {
   Item* runnable(const WorkClock& clock) const;
   void execute(Lock& lock, Item* item);
   void leave(Item* item);
-  void report(std::string text);
+  void report(const std::string& text);
 
   mutable std::mutex mutex_;
   std::condition_variable progress_;
