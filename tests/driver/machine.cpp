@@ -20,7 +20,7 @@ constexpr Bytes file_size = Bytes{1} << 50;  // sparse: only what is touched tak
 #if defined(__SANITIZE_THREAD__)
 constexpr Bytes most_addresses = 512 * GiB;  // its shadow leaves no room for more
 #else
-constexpr Bytes most_addresses = 64 * 1024 * GiB;
+constexpr Bytes most_addresses = Bytes{64} * 1024 * GiB;
 #endif
 
 std::atomic<unsigned long long> hazard_count{0};

@@ -146,6 +146,7 @@ CUcontext context_with(std::uint64_t id) {
 
 template <class Value>
 CUresult put(void* data, Value value) {
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): the value may be a pointer.
   std::memcpy(data, &value, sizeof value);
   return CUDA_SUCCESS;
 }

@@ -30,7 +30,7 @@ struct Row {
 };
 enum { plain = 0, ptsz = 1 };
 const Row rows[] = {
-#define ENTRY(base, version, stream, symbol) {#base, version, stream == ptsz, #symbol},
+#define ENTRY(base, version, stream, symbol) {#base, version, (stream) == ptsz, #symbol},
 #include "tests/driver/symbols.def"
 #undef ENTRY
 };

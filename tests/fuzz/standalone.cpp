@@ -45,7 +45,7 @@ void mutate(std::string* input, const std::string& other, Random& random) {
       if (!input->empty()) (*input)[at] = static_cast<char>(random());
       break;
     case 1:
-      if (!input->empty()) (*input)[at] ^= static_cast<char>(1 << random() % 8);
+      if (!input->empty()) (*input)[at] = static_cast<char>((*input)[at] ^ 1 << random() % 8);
       break;
     case 2:
       if (!input->empty()) input->erase(at, length);

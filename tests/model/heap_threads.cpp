@@ -256,11 +256,11 @@ TEST_CASE("threads: native, fenced", "[threads]") { live_together(fenced); }
 TEST_CASE("threads: stream-ordered", "[threads]") { live_together(stream_ordered); }
 
 TEST_CASE("room for every thread serves every thread: native, in stream order", "[threads]") {
-  take_turns(20 * MiB, thread_count * 20 * MiB, in_order);
+  take_turns(20 * MiB, Bytes{thread_count} * 20 * MiB, in_order);
 }
 TEST_CASE("room for every thread serves every thread: native, fenced", "[threads]") {
-  take_turns(20 * MiB, thread_count * 20 * MiB, fenced);
+  take_turns(20 * MiB, Bytes{thread_count} * 20 * MiB, fenced);
 }
 TEST_CASE("room for every thread serves every thread: stream-ordered", "[threads]") {
-  take_turns(20 * MiB, thread_count * 20 * MiB, stream_ordered);
+  take_turns(20 * MiB, Bytes{thread_count} * 20 * MiB, stream_ordered);
 }

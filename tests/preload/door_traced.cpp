@@ -15,7 +15,9 @@ namespace {
 
 /// This process's own trace, as far as it goes now.
 std::string own_trace() {
-  std::string path = std::getenv("FRAGSHIM_TRACE");
+  const char* const pattern = std::getenv("FRAGSHIM_TRACE");
+  REQUIRE(pattern != nullptr);
+  std::string path = pattern;
   const std::size_t process = path.find("%p");
   REQUIRE(process != std::string::npos);
   path.replace(process, 2, std::to_string(getpid()));

@@ -8,7 +8,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 Outcome live(const std::string& name, const Variables& variables = {}) {
-  const Outcome outcome = run({probe("life"), name}, variables);
+  Outcome outcome = run({probe("life"), name}, variables);
   INFO(name);
   CHECK(outcome.code == 0);
   CHECK(outcome.files.empty());

@@ -10,7 +10,6 @@
 #include "tests/unit/trace_support.hpp"
 
 using namespace fragshim;
-using testing::contains;
 
 namespace {
 

@@ -56,9 +56,9 @@ TEST_CASE("lines of many threads stay whole", "[log]") {
   }
   for (std::thread& writer : writers) writer.join();
   const auto written = lines_of(folder / "run");
-  CHECK(written.size() == threads * lines);
+  CHECK(written.size() == std::size_t{threads} * lines);
   for (const std::string& line : written) {
-    const auto expected = static_cast<std::size_t>(100 + 50 * (line[0] - 'a'));
+    const std::size_t expected = 100 + 50 * static_cast<std::size_t>(line[0] - 'a');
     if (line != std::string(expected, line[0])) FAIL("a torn line: " << line);
   }
   CHECK(errors == 0);

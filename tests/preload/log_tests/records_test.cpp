@@ -34,7 +34,7 @@ Usage some_usage() {
 
 json parse(const std::string& line) {
   CHECK(line.find('\n') == std::string::npos);
-  const json record = json::parse(line);
+  json record = json::parse(line);
   CHECK(record["schema"] == 1);
   CHECK(record["pid"] == 77);
   CHECK(line.find("\"time\":1700000000.000042,") != std::string::npos);

@@ -85,7 +85,7 @@ void errors() {
     expect_equal(missing, owner(dlsym(handle, missing)), "null");
     expect("dlerror names it", last_error().find(missing) != std::string::npos);
     expect_equal("dlerror asked twice", last_error(), "");
-    dlsym(handle, missing);
+    (void)dlsym(handle, missing);
     expect("a good look-up", dlsym(handle, "cos") != nullptr);
     expect_equal("dlerror after it", last_error(), "");
   }
@@ -94,11 +94,11 @@ void errors() {
 /// As errors(), with a driver: a hooked look-up leaves no error of ours behind.
 void errors_with_driver() {
   void* const handle = open("libcuda.so.1");
-  dlsym(handle, "no_such_symbol");
+  (void)dlsym(handle, "no_such_symbol");
   expect_equal("a hooked look-up", owner(dlsym(handle, "cuMemAlloc_v2")),
                "libfragshim.so:cuMemAlloc_v2");
   expect_equal("dlerror after it", last_error(), "");
-  dlsym(handle, "cuNoSuchSymbol");
+  (void)dlsym(handle, "cuNoSuchSymbol");
   expect("dlerror after a failure", last_error().find("cuNoSuchSymbol") != std::string::npos);
 }
 
