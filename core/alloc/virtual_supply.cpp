@@ -24,7 +24,7 @@ Bytes VirtualHeap::chunk_size(bool small) const noexcept {
   const ChunkSizes& sizes = small ? small_chunks : options_.chunks;
   const Counters& counters = store_.counters;
   const Bytes size = std::clamp(counters.reserved_peak / sizes.share, sizes.least, sizes.most);
-  const int halvings = std::min<int>(std::bit_width(counters.retries), most_halvings);
+  const int halvings = std::min(static_cast<int>(std::bit_width(counters.retries)), most_halvings);
   return round_up(size >> halvings, device_.granularity());
 }
 
