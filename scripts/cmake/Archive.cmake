@@ -31,5 +31,7 @@ if(FRAGSHIM_STATIC_ARCHIVE)
   target_include_directories(fragshim_archive SYSTEM INTERFACE ${LibArchive_INCLUDE_DIRS})
   target_link_libraries(fragshim_archive INTERFACE ${static_libraries})
 else()
+  message(STATUS "fragtool: needs libarchive.so where it runs (liblzma-dev, libzstd-dev and "
+                 "zlib1g-dev make it one file)")
   target_link_libraries(fragshim_archive INTERFACE LibArchive::LibArchive)
 endif()
