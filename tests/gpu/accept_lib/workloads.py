@@ -162,8 +162,6 @@ def measure(load, shim, table):
         compare_losses(table, load.name, answers["native"]["losses"], answers["shim"]["losses"])
         compare_memory(table, load, answers)
         compare_statistics(table, load.name, stats, JobLog(shim.log(load.name)))
-    if len(load.rates) == load.rounds:
-        compare_speed(table, load)
     print(f"      {load.name}: {time.monotonic() - begin:.0f} s", flush=True)
 
 
@@ -205,3 +203,5 @@ def run_part(shim, table, names=None, against=()):
     finally:
         for load in chosen:
             kill_workers(load)
+            if load.rates:  # of the rounds that there were
+                compare_speed(table, load)
