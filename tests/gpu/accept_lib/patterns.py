@@ -72,7 +72,7 @@ def checked(shim, table, program, library_path):
         file.write(finished.output + finished.error)
     summary = re.search(r"ERROR SUMMARY: (\d+) errors?", finished.output)
     result = next(finished.json_lines(), None)
-    if summary is None or result is None:
+    if summary is None or result is None or finished.status not in (0, 1):  # 1: with wrong words
         table.fail(item, finished.story())
         return
     refused = len(re.findall(r'"out of memory" on CUDA API call to cu\w*[Aa]lloc', finished.output))
