@@ -1,18 +1,23 @@
-"""Software as people use it, each program with and without the shim: the same results, and as fast."""
+"""Software as people use it, each program with and without the shim: the same results, and as fast. The results
+come side by side; then one program after the other is timed while all others wait."""
 import concurrent.futures
 import dataclasses
 import glob
 import os
+import statistics
 import sys
-import threading
+import time
 
 from .joblog import JobLog
-from .processes import PROGRAMS, cudart_folders, plain_environment, run
+from .processes import PROGRAMS, cudart_folders, plain_environment
+from .turns import Worker, WorkerFailed, in_turn
 
-SECONDS = 200      # for a program; compiling takes most
+SECONDS = 200      # for a program's results; compiling takes most
 SAME = 1e-2        # relative difference: sums of floats are not always in one order
-SPEED = 0.9        # of the rate without the shim; the host is busy with the other programs
-AT_ONCE = 4        # cases, of two programs each
+SPEED = 0.9        # of the rate without the shim
+WINDOWS = 12       # of a fifth of a second, of each program
+WINDOW_LIMIT = 30  # seconds
+AT_ONCE = 6        # cases, of two programs each
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
@@ -24,6 +29,13 @@ class Case:
     shim_settings: dict = dataclasses.field(default_factory=dict)  # with it
     refusal: str = ""    # what the program says where it cannot work under the shim
     served: bool = True  # whether the shim is to serve memory
+    timed: bool = True
+
+    def __post_init__(self):
+        self.workers = {}
+
+    def log_name(self):
+        return "software_" + "".join(letter if letter.isalnum() else "_" for letter in self.name)
 
     def command(self):
         return [sys.executable, *[os.path.join(PROGRAMS, word) if word.endswith(".py") else word
@@ -36,12 +48,13 @@ def torch_cases():
     ways = [("eager", {}), ("compiled", compiling), ("reduce_overhead", native | compiling), ("graphs", {}),
             ("threads", {}), ("triton_kernel", {})]
     yield from (Case(f"torch {way}", ("torch_work.py", way), **more) for way, more in ways)
-    yield from (Case(f"torch {way}", ("torch_processes.py", way))
+    several = {"timed": False}
+    yield from (Case(f"torch {way}", ("torch_processes.py", way), **several)
                 for way in ("loader_fork", "loader_spawn", "ddp", "fsdp", "two_ranks"))
-    yield Case("torchrun", (*TORCHRUN, "torch_processes.py", "torchrun_rank"))
+    yield Case("torchrun", (*TORCHRUN, "torch_processes.py", "torchrun_rank"), **several)
     shared = ("torch_processes.py", "shared_tensor")
-    yield Case("torch shared_tensor", shared, refusal="does not yet support")
-    yield Case("torch shared_tensor, FRAGSHIM_TORCH=native", shared, **native)
+    yield Case("torch shared_tensor", shared, refusal="does not yet support", **several)
+    yield Case("torch shared_tensor, FRAGSHIM_TORCH=native", shared, **native, **several)
 
 
 def other_cases():
@@ -68,44 +81,96 @@ def differ(ours, theirs):
     return max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(ours, theirs))
 
 
-def compare(table, case, native, shim):
-    theirs, ours = native.told("ANSWER"), shim.told("ANSWER")
-    for which, finished, told in (("without", native, theirs), ("with", shim, ours)):
-        if not finished.ok or told is None:
-            table.fail(f"{case.name} {which} the shim", finished.story())
-            return
-    off = differ(ours["numbers"], theirs["numbers"])
-    table.add(f"{case.name}: {len(ours['numbers'])} results, relative difference", f"{off:.1e}", f"<= {SAME}",
-              off <= SAME)
-    if ours["rate"] and theirs["rate"]:
-        table.at_least(f"{case.name}: rate with / without the shim ({ours['rate']:.1f} / {theirs['rate']:.1f} a second)",
-                       ours["rate"] / theirs["rate"], SPEED)
+def start(case, shim):
+    ours = case.settings | case.shim_settings
+    environments = {"native": plain_environment(**case.settings),
+                    "shim": shim.environment(case.log_name(), FRAGSHIM_QUIET="1", **ours)}
+    for variant, env in environments.items():
+        error_path = os.path.join(shim.out, f"{case.log_name()}_{variant}.err")
+        case.workers[variant] = Worker(variant, case.command(), env, error_path)
 
 
-def check(shim, table, case):
-    name = "software_" + "".join(letter if letter.isalnum() else "_" for letter in case.name)
-    environments = (plain_environment(**case.settings),
-                    shim.environment(name, FRAGSHIM_QUIET="1", **case.settings, **case.shim_settings))
-    with concurrent.futures.ThreadPoolExecutor() as both:  # at once: what slows the host slows both
-        native, shimmed = both.map(lambda env: run(case.command(), env, SECONDS), environments)
+def end(case):
+    """Lets both programs come to their ends; an exit status that is not 0 is a failure."""
+    for worker in case.workers.values():
+        worker.close()
+    for worker in case.workers.values():
+        if worker.status() != 0:
+            raise WorkerFailed(worker.story(f"ended with status {worker.status()}"))
+
+
+def check_refusal(table, case, deadline):
+    """The program without the shim works; with it, it says in a line why it does not."""
+    case.workers["native"].expect("numbers", deadline - time.monotonic())
+    shimmed = case.workers["shim"]
+    try:
+        shimmed.expect("numbers", deadline - time.monotonic())
+    except WorkerFailed:
+        pass
+    said = [line.strip() for line in shimmed.errors().splitlines() if case.refusal in line]
+    measured = said[0][:160] if said else shimmed.story("did not refuse")
+    table.add(f"{case.name}: refused", measured, case.refusal, bool(said))
+    shimmed.kill()
+
+
+def check_results(table, case, deadline):
+    told = {variant: worker.expect("numbers", deadline - time.monotonic())["numbers"]
+            for variant, worker in case.workers.items()}
+    off = differ(told["shim"], told["native"])
+    table.add(f"{case.name}: {len(told['shim'])} results, relative difference", f"{off:.1e}", f"<= {SAME}", off <= SAME)
+
+
+def compare_rates(table, case):
+    rates = {variant: [] for variant in case.workers}
+    for number in range(WINDOWS):
+        for variant, answer in in_turn(case.workers, "rate", WINDOW_LIMIT, backwards=number % 2 == 0).items():
+            rates[variant].append(answer["rate"])
+    ratio = statistics.median(ours / theirs for ours, theirs in zip(rates["shim"], rates["native"]))
+    ours, theirs = (statistics.median(rates[variant]) for variant in ("shim", "native"))
+    table.at_least(f"{case.name}: rate with / without the shim ({ours:.1f} / {theirs:.1f} a second)", ratio, SPEED)
+
+
+def attempt(table, case, function, *args):
+    """A case that fails is a row; the others go on."""
+    try:
+        function(*args)
+        return True
+    except Exception as error:  # whatever it is
+        table.fail(case.name, str(error) if isinstance(error, WorkerFailed) else f"{type(error).__name__}: {error}")
+        return False
+
+
+def first_part(table, shim, case):
+    """Both programs' results. Whether the case is to go on."""
+    deadline = time.monotonic() + SECONDS
+    if not attempt(table, case, start, case, shim):
+        return False
     if case.refusal:
-        said = [line for line in (shimmed.error + shimmed.output).splitlines() if case.refusal in line]
-        table.add(f"{case.name}: refused", said[0].strip()[:160] if said else shimmed.story(), case.refusal,
-                  bool(said) and native.ok)
-        return
-    compare(table, case, native, shimmed)
+        attempt(table, case, check_refusal, table, case, deadline)
+        return False
+    return attempt(table, case, check_results, table, case, deadline)
+
+
+def second_part(table, shim, case):
+    """Their rates and their ends, and what the shim's log says then."""
+    if case.timed:
+        compare_rates(table, case)
+    end(case)
     if case.served:
-        count = sum(JobLog(shim.log(name)).allocations().values())
+        count = sum(JobLog(shim.log(case.log_name())).allocations().values())
         table.at_least(f"{case.name}: allocations that the shim served", count, 1, "", 0)
 
 
-def steps(shim, table):
-    """One function a case; a few run at once, and what is timed one after the other."""
-    room = threading.Semaphore(AT_ONCE)
-
-    def check_in_turn(case):
-        with room:
-            check(shim, table, case)
-
+def run_part(shim, table):
     cases = [*other_cases(), *cudart_cases(shim.build), *torch_cases()]
-    return [lambda case=case: check_in_turn(case) for case in cases]
+    pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
+    try:
+        good = list(pool.map(lambda case: first_part(table, shim, case), cases))
+        print("      software: all results are there", flush=True)
+        for case in [case for case, is_good in zip(cases, good) if is_good]:
+            attempt(table, case, second_part, table, shim, case)
+    finally:
+        for case in cases:
+            for worker in case.workers.values():
+                worker.kill()
+        pool.shutdown(cancel_futures=True)

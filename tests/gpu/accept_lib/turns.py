@@ -4,12 +4,10 @@ import json
 import os
 import selectors
 import subprocess
-import sys
 import time
 
 from .processes import end
 
-WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
 EXIT_LIMIT = 30  # seconds
 
 
@@ -18,15 +16,14 @@ class WorkerFailed(Exception):
 
 
 class Worker:
-    """One worker.py on one script. Every wait has a limit."""
+    """A program that says a line of JSON behind "@@ " now and then, and may wait for one. Every wait has a limit."""
 
-    def __init__(self, name, script, modules, env, error_path):
+    def __init__(self, name, command, env, error_path):
         self.name = name
         self.error_path = error_path
         with open(error_path, "w", encoding="utf-8") as error:
-            self.process = subprocess.Popen([sys.executable, WORKER, script, *modules], env=env, bufsize=0,
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=error,
-                                            start_new_session=True)
+            self.process = subprocess.Popen(command, env=env, bufsize=0, stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=error, start_new_session=True)
         os.set_blocking(self.process.stdout.fileno(), False)
         self.buffer = b""
 
@@ -51,10 +48,12 @@ class Worker:
 
     def answer(self, timeout):
         deadline = time.monotonic() + timeout
-        while b"\n" not in self.buffer:
-            self.read_some(deadline)
-        line, self.buffer = self.buffer.split(b"\n", 1)
-        return json.loads(line.removeprefix(b"@@"))
+        while True:
+            while b"\n" not in self.buffer:
+                self.read_some(deadline)
+            line, self.buffer = self.buffer.split(b"\n", 1)
+            if line.startswith(b"@@ "):  # the rest a program says for people
+                return json.loads(line[3:])
 
     def read_some(self, deadline):
         with selectors.DefaultSelector() as selector:
@@ -93,9 +92,13 @@ class Worker:
             pass  # it hangs in the driver: nothing more can be done to it
 
     def story(self, what):
-        with open(self.error_path, encoding="utf-8", errors="replace") as error:
-            lines = error.read().strip().splitlines()
+        lines = self.errors().strip().splitlines()
         return f"{self.name} {what}: {lines[-1][:160] if lines else 'it said nothing'}"
+
+    def errors(self):
+        """What it has written to its standard error."""
+        with open(self.error_path, encoding="utf-8", errors="replace") as error:
+            return error.read()
 
 
 def in_turn(workers, wanted, timeout, backwards=False):

@@ -2,12 +2,14 @@
 import dataclasses
 import os
 import statistics
+import sys
 import time
 
 from .joblog import JobLog
 from .processes import plain_environment
 from .turns import Worker, WorkerFailed, take_turns
 
+WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
 SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "workloads")
 SPEED = 0.97           # of the native allocator's steps per second, at least
 MEMORY_SLACK = 0.03    # of reserved / allocated above expandable_segments', at most
@@ -74,7 +76,8 @@ def start(load, shim, against):
     environments |= {name: plain_environment(PYTORCH_CUDA_ALLOC_CONF=OTHERS[name], **BUILDING) for name in against}
     for variant, env in environments.items():
         error_path = os.path.join(shim.out, f"{load.name}_{variant}.err")
-        worker = Worker(variant, os.path.join(SCRIPTS, load.script), load.modules, env, error_path)
+        command = [sys.executable, WORKER, os.path.join(SCRIPTS, load.script), *load.modules]
+        worker = Worker(variant, command, env, error_path)
         load.workers[variant] = worker
     for worker in load.workers.values():
         worker.send(load.request())

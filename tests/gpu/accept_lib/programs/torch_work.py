@@ -3,7 +3,7 @@ import sys
 import threading
 
 import torch
-from answer import answer, rate_of
+from answer import answer
 
 WIDTH = 512
 
@@ -20,7 +20,7 @@ def batch(number):
 
 
 def trained(net, forward, steps=40, same_size=False):
-    """Losses of some steps, and steps a second."""
+    """Tells the losses of some steps; more of them are timed."""
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
     batches = [batch(0 if same_size else number) for number in range(13)]
 
@@ -32,7 +32,7 @@ def trained(net, forward, steps=40, same_size=False):
         return loss.detach()
 
     losses = [step(number).item() for number in range(steps)]
-    answer(losses, rate_of(lambda: [step(number) for number in range(13)], torch.cuda.synchronize))
+    answer(losses, lambda: [step(number) for number in range(13)], torch.cuda.synchronize)
 
 
 def eager():
@@ -74,7 +74,7 @@ def graphs():
                 worst = max(worst, (output - net(static).sin()).abs().max().item())
                 sums.append(output.square().mean().item())
         assert worst < 1e-4, worst
-    answer(sums, rate_of(lambda: [graph.replay() for graph in captured], torch.cuda.synchronize))
+    answer(sums, lambda: [graph.replay() for graph in captured], torch.cuda.synchronize)
 
 
 def threads():
@@ -103,7 +103,7 @@ def threads():
     for _ in range(10):
         together = all_threads()
         assert all(abs(a - b) <= 1e-3 * max(abs(a), 1) for a, b in zip(alone, together)), (alone, together)
-    answer(alone, rate_of(all_threads, torch.cuda.synchronize))
+    answer(alone, all_threads, torch.cuda.synchronize)
 
 
 def triton_kernel():
@@ -127,7 +127,7 @@ def triton_kernel():
         x, y, out = once(count)
         assert torch.equal(out, x * 3 + y)
         sums.append(out.double().mean().item())
-    answer(sums, rate_of(lambda: once(1 << 20), torch.cuda.synchronize))
+    answer(sums, lambda: once(1 << 20), torch.cuda.synchronize)
 
 
 CASES = {case.__name__: case for case in (eager, compiled, reduce_overhead, graphs, threads, triton_kernel)}
