@@ -13,17 +13,22 @@ constexpr ChunkSizes small_chunks{1024, 2 * MiB, 16 * MiB};
 // a whole unit of at most this part of it, or every request on the way up would come as a chunk.
 constexpr Bytes slack_share = 512;
 constexpr Bytes climb_share = 64;
+// While more than this is held beyond the peak, one part in so many of it, new chunks are half as
+// large: it consists of gaps smaller than a chunk. The goal is one part in a hundred.
+constexpr Bytes waste_share = 128;
 // How often chunks are halved where memory is short: gaps are what requests die of there.
 constexpr int most_halvings = 2;
 
 }  // namespace
 
-/// The size of new chunks in an arena for now, in bytes. The first requests that only the last
-/// resort serves make it smaller, for good.
+/// The size of new chunks in an arena for now, in bytes. Much held beyond the peak makes it smaller
+/// for that time, and the first requests that only the last resort serves for good.
 Bytes VirtualHeap::chunk_size(bool small) const noexcept {
   const ChunkSizes& sizes = small ? small_chunks : options_.chunks;
   const Counters& counters = store_.counters;
-  const Bytes size = std::clamp(counters.reserved_peak / sizes.share, sizes.least, sizes.most);
+  const Bytes peak = counters.allocated_peak;
+  const Bytes share = counters.reserved > peak + peak / waste_share ? 2 * sizes.share : sizes.share;
+  const Bytes size = std::clamp(counters.reserved_peak / share, sizes.least, sizes.most);
   const int halvings = std::min(static_cast<int>(std::bit_width(counters.retries)), most_halvings);
   return round_up(size >> halvings, device_.granularity());
 }

@@ -225,6 +225,21 @@ TEST_CASE("stream-ordered: chunks are halved, twice, once memory has been short"
   }
 }
 
+TEST_CASE("stream-ordered: chunks are half as large while much is held beyond the peak") {
+  VirtualOptions options;
+  options.chunks = {32, 2 * MiB, unlimited};
+  for (const bool wasteful : {false, true}) {
+    Virtual it(unlimited, {}, options);
+    it.take(1 * GiB);
+    it.free(it.take(64 * MiB));  // two chunks of 32 MiB
+    if (wasteful) it.heap.reset_peaks(true, false);
+    const std::size_t before = it.device.physicals();
+    it.take(192 * MiB);
+    CHECK(it.device.physicals() - before == (wasteful ? 8 : 4));
+    it.check();
+  }
+}
+
 TEST_CASE("stream-ordered: a block that is not split is no longer than it must be") {
   AllocationConfig config;
   config.max_split_size = 32 * MiB;
