@@ -52,8 +52,8 @@ WORKLOADS = [
     Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 2, 34, 1.111, rounds=3),
     Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 1, 36, 1.047, at_once=2),
     Workload("moe", "loads.py", (), ("moe", ENDLESS), "optimizer", 6, 1, 36, 1.024),
-    Workload("detect", "loads.py", ("torchvision",), ("detect", ENDLESS), "optimizer", 6, 1, 12, 1.073, rounds=3),
-    Workload("rl", "loads.py", ("transformers",), ("rl", ENDLESS), "optimizer", 1, 1, 3, 1.047, rounds=3),
+    Workload("detect", "loads.py", ("torchvision",), ("detect", ENDLESS), "optimizer", 6, 1, 30, 1.073, rounds=3),
+    Workload("rl", "loads.py", ("transformers",), ("rl", ENDLESS), "optimizer", 1, 1, 5, 1.047, rounds=3),
     Workload("offload", "loads.py", ("transformers",), ("offload", ENDLESS), "clock", 7, 1, 27, 1.086),
     Workload("graphs", "loads.py", (), ("graphs", ENDLESS), "clock", 100, 50, 45, None),
 ]
@@ -70,15 +70,17 @@ BUILDING = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_MMAP_THRESHOLD_"
             "OMP_NUM_THREADS": "4", "OMP_WAIT_POLICY": "passive"}
 
 
-def start(load, shim, against):
-    """A worker for each variant of a workload, asked to build its model."""
-    environments = {"native": plain_environment(**BUILDING), "shim": shim.environment(load.name, **BUILDING)}
-    environments |= {name: plain_environment(PYTORCH_CUDA_ALLOC_CONF=OTHERS[name], **BUILDING) for name in against}
-    for variant, env in environments.items():
-        error_path = os.path.join(shim.out, f"{load.name}_{variant}.err")
-        command = [sys.executable, WORKER, os.path.join(SCRIPTS, load.script), *load.modules]
-        worker = Worker(variant, command, env, error_path)
-        load.workers[variant] = worker
+def environments(load, shim, against):
+    """Variant → environment: PyTorch's own allocator, the shim's, and others to compare with."""
+    others = {name: plain_environment(PYTORCH_CUDA_ALLOC_CONF=OTHERS[name], **BUILDING) for name in against}
+    return {"native": plain_environment(**BUILDING), "shim": shim.environment(load.name, **BUILDING)} | others
+
+
+def start(load, variants, out):
+    """A worker for each variant (name → environment) of a workload, asked to build its model."""
+    command = [sys.executable, WORKER, os.path.join(SCRIPTS, load.script), *load.modules]
+    for variant, env in variants.items():
+        load.workers[variant] = Worker(variant, command, env, os.path.join(out, f"{load.name}_{variant}.err"))
     for worker in load.workers.values():
         worker.send(load.request())
 
@@ -149,18 +151,23 @@ def run_variants(load):
     return rates, answers
 
 
-def measure(load, shim, table):
-    """One round of a workload whose models are built; its results are compared in the first."""
-    begin = time.monotonic()
-    rates, answers = run_variants(load)
-    load.rates.append(rates)
-    stats = load.workers["shim"].ask(None, "torch", load.turn_limit)["torch"]
+def finish(load, table):
+    """Lets the workers end as programs do."""
     for worker in load.workers.values():
         worker.close()  # all at once: to end takes a second
     for variant, worker in load.workers.items():
         status = worker.status()
         if status != 0:
             table.fail(f"{load.name} {variant}", worker.story(f"ended with status {status}"))
+
+
+def measure(load, shim, table):
+    """One round of a workload whose models are built; its results are compared in the first."""
+    begin = time.monotonic()
+    rates, answers = run_variants(load)
+    load.rates.append(rates)
+    stats = load.workers["shim"].ask(None, "torch", load.turn_limit)["torch"]
+    finish(load, table)
     if len(load.rates) == 1:
         compare_losses(table, load.name, answers["native"]["losses"], answers["shim"]["losses"])
         compare_memory(table, load, answers)
@@ -186,14 +193,15 @@ def attempt(table, load, function, *args):
     return False
 
 
-def run_round(loads, shim, table, against):
-    """Measures the workloads with new processes. Gives those that could be."""
+def run_round(loads, variants_of, function, out, table):
+    """Starts the workloads' variants, then calls the function with one workload after the other. Gives those
+    that all went well with."""
     begin = time.monotonic()
-    started = [load for load in loads if attempt(table, load, start, shim, against)]
+    started = [load for load in loads if attempt(table, load, start, variants_of(load), out)]
     # Nothing is timed while another model is being built.
     built = [load for load in started if attempt(table, load, wait_until_built, begin + BUILD_LIMIT)]
     print(f"      models: {time.monotonic() - begin:.0f} s", flush=True)
-    return [load for load in built if attempt(table, load, measure, shim, table)]
+    return [load for load in built if attempt(table, load, function)]
 
 
 def run_part(shim, table, names=None, against=()):
@@ -201,7 +209,8 @@ def run_part(shim, table, names=None, against=()):
     try:
         left = chosen
         while left:
-            done = run_round(left, shim, table, against)
+            done = run_round(left, lambda load: environments(load, shim, against),
+                             lambda load: measure(load, shim, table), shim.out, table)
             left = [load for load in done if len(load.rates) < load.rounds]
     finally:
         for load in chosen:
