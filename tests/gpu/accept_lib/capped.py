@@ -13,8 +13,7 @@ MIB = 1 << 20
 
 def run_part(shim, table):
     """Twice: alone, which tells the peaks, then with and without the cap in turn."""
-    loads = [dataclasses.replace(load, windows=max(4, load.windows // 2)) for load in WORKLOADS
-             if load.expandable is not None]
+    loads = [dataclasses.replace(load) for load in WORKLOADS if load.expandable is not None]
     limits = {}  # MiB
     try:
         whole = run_round(loads, lambda load: {"whole": environment(shim, load, "whole")},
