@@ -2,7 +2,8 @@
 # ones, which a test of its own fetches. What cannot be had shows as skipped.
 set(cudart_folder ${PROJECT_BINARY_DIR}/cudart)
 add_test(NAME preload_fetch_cudart
-         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/lookup_fetch_cudart ${cudart_folder})
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/lookup_fetch_cudart ${cudart_folder}
+                 ${CMAKE_CXX_COMPILER} ${lookup_sources}/cudart.cpp)
 set_tests_properties(preload_fetch_cudart PROPERTIES LABELS preload TIMEOUT 120
                      SKIP_RETURN_CODE 77 FIXTURES_SETUP cudart)
 
@@ -16,7 +17,8 @@ endfunction()
 
 cudart_test(11 ${cudart_folder}/nvidia-cuda-runtime-cu11/nvidia/cuda_runtime/lib/libcudart.so.11.0)
 cudart_test(12 ${cudart_folder}/nvidia-cuda-runtime-cu12/nvidia/cuda_runtime/lib/libcudart.so.12)
-cudart_test(static static)
+cudart_test(12_static ${cudart_folder}/linked-12)
+cudart_test(static ${lookup_folder}/cudart_static)
 find_library(FRAGSHIM_CUDART cudart PATHS ${toolkit}/lib64 ${toolkit}/lib)
 if(FRAGSHIM_CUDART)
   get_filename_component(cudart_real ${FRAGSHIM_CUDART} REALPATH)

@@ -1,6 +1,6 @@
 // Real CUDA runtimes, old and new, shared and static: at their first call they look everything up.
 // They do not start on the stand-in driver, but what they keep shows what they were given.
-// Run for one runtime, FRAGSHIM_TEST_CUDART: a library, or `static` for the one linked in.
+// Run for one runtime, FRAGSHIM_TEST_CUDART: a library, or a program that one is linked into.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -49,8 +49,8 @@ Names answered(const std::vector<std::string>& command) {
 TEST_CASE("a real CUDA runtime gets our function for every hooked entry", "[.cudart]") {
   const char* const wanted = std::getenv("FRAGSHIM_TEST_CUDART");
   const std::string runtime = wanted ? wanted : "";
-  std::vector<std::string> command{probe("cudart_static")};
-  if (runtime != "static") command = {probe("cudart"), runtime};
+  std::vector<std::string> command{runtime};
+  if (runtime.find(".so") != std::string::npos) command = {probe("cudart"), runtime};
   if (standin_folder().empty() || !std::filesystem::exists(command.back())) {
     WARN("skipped: no " << command.back() << ", or no stand-in driver");
     return;
