@@ -11,7 +11,8 @@ import time
 
 from .joblog import JobLog
 from .processes import PROGRAMS, cudart_folders, plain_environment
-from .turns import Worker, WorkerFailed, in_turn
+from .turns import Worker, WorkerFailed, in_windows
+from .workloads import attempt, finish, kill_workers
 
 SECONDS = 200      # for a program's results; compiling takes most
 SAME = 1e-2        # relative difference: sums of floats are not always in one order
@@ -91,16 +92,7 @@ def start(case, shim):
         case.workers[variant] = Worker(variant, case.command(), env, error_path)
 
 
-def end(case):
-    """Lets both programs come to their ends; an exit status that is not 0 is a failure."""
-    for worker in case.workers.values():
-        worker.close()
-    for worker in case.workers.values():
-        if worker.status() != 0:
-            raise WorkerFailed(worker.story(f"ended with status {worker.status()}"))
-
-
-def check_refusal(table, case, deadline):
+def check_refusal(case, table, deadline):
     """The program without the shim works; with it, it says in a line why it does not."""
     case.workers["native"].expect("numbers", deadline - time.monotonic())
     shimmed = case.workers["shim"]
@@ -114,7 +106,7 @@ def check_refusal(table, case, deadline):
     shimmed.kill()
 
 
-def check_results(table, case, deadline):
+def check_results(case, table, deadline):
     told = {variant: worker.expect("numbers", deadline - time.monotonic())["numbers"]
             for variant, worker in case.workers.items()}
     off = differ(told["shim"], told["native"])
@@ -122,41 +114,29 @@ def check_results(table, case, deadline):
 
 
 def compare_rates(table, case):
-    rates = {variant: [] for variant in case.workers}
-    for number in range(WINDOWS):
-        for variant, answer in in_turn(case.workers, "rate", WINDOW_LIMIT, backwards=number % 2 == 0).items():
-            rates[variant].append(answer["rate"])
+    rates = {variant: [answer["rate"] for answer in answers]
+             for variant, answers in in_windows(case.workers, WINDOWS, "rate", WINDOW_LIMIT).items()}
     ratio = statistics.median(ours / theirs for ours, theirs in zip(rates["shim"], rates["native"]))
     ours, theirs = (statistics.median(rates[variant]) for variant in ("shim", "native"))
     table.at_least(f"{case.name}: rate with / without the shim ({ours:.1f} / {theirs:.1f} a second)", ratio, SPEED)
 
 
-def attempt(table, case, function, *args):
-    """A case that fails is a row; the others go on."""
-    try:
-        function(*args)
-        return True
-    except Exception as error:  # whatever it is
-        table.fail(case.name, str(error) if isinstance(error, WorkerFailed) else f"{type(error).__name__}: {error}")
-        return False
-
-
-def first_part(table, shim, case):
+def first_part(case, shim, table):
     """Both programs' results. Whether the case is to go on."""
     deadline = time.monotonic() + SECONDS
-    if not attempt(table, case, start, case, shim):
+    if not attempt(table, case, start, shim):
         return False
     if case.refusal:
-        attempt(table, case, check_refusal, table, case, deadline)
+        attempt(table, case, check_refusal, table, deadline)
         return False
-    return attempt(table, case, check_results, table, case, deadline)
+    return attempt(table, case, check_results, table, deadline)
 
 
-def second_part(table, shim, case):
+def second_part(case, shim, table):
     """Their rates and their ends, and what the shim's log says then."""
     if case.timed:
         compare_rates(table, case)
-    end(case)
+    finish(case, table)
     if case.served:
         count = sum(JobLog(shim.log(case.log_name())).allocations().values())
         table.at_least(f"{case.name}: allocations that the shim served", count, 1, "", 0)
@@ -168,12 +148,11 @@ def run_part(shim, table):
              if re.search(wanted, case.name)]
     pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
     try:
-        good = list(pool.map(lambda case: first_part(table, shim, case), cases))
+        good = list(pool.map(lambda case: first_part(case, shim, table), cases))
         print("      software: all results are there", flush=True)
         for case in [case for case, is_good in zip(cases, good) if is_good]:
-            attempt(table, case, second_part, table, shim, case)
+            attempt(table, case, second_part, shim, table)
     finally:
         for case in cases:
-            for worker in case.workers.values():
-                worker.kill()
+            kill_workers(case)
         pool.shutdown(cancel_futures=True)

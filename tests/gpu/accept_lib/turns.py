@@ -108,13 +108,20 @@ def in_turn(workers, wanted, timeout, backwards=False):
     return {variant: workers[variant].ask("go", wanted, timeout) for variant in order}
 
 
+def in_windows(workers, windows, wanted, timeout):
+    """Variant → answers of so many windows. The order of the workers alternates: none is always the first on a
+    GPU that has just been idle, or hot."""
+    answers = {variant: [] for variant in workers}
+    for number in range(windows):
+        for variant, answer in in_turn(workers, wanted, timeout, backwards=number % 2 == 0).items():
+            answers[variant].append(answer)
+    return answers
+
+
 def take_turns(workers, windows, timeout):
     """The steps of workers whose models are built. Gives variant → steps per second of each window, and
-    variant → answer at the end. The order of the workers alternates: none is always the first on a GPU that
-    has just been idle, or hot."""
+    variant → answer at the end."""
     in_turn(workers, "warm", timeout)
-    rates = {variant: [] for variant in workers}
-    for number in range(windows):
-        for variant, answer in in_turn(workers, "steps", timeout, backwards=number % 2 == 0).items():
-            rates[variant].append(answer["steps"] / answer["seconds"])
+    rates = {variant: [answer["steps"] / answer["seconds"] for answer in answers]
+             for variant, answers in in_windows(workers, windows, "steps", timeout).items()}
     return rates, in_turn(workers, "losses", timeout)
