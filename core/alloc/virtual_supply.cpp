@@ -16,19 +16,24 @@ constexpr Bytes climb_share = 64;
 // While more than this is held beyond the peak, one part in so many of it, new chunks are half as
 // large: it consists of gaps smaller than a chunk. The goal is one part in a hundred.
 constexpr Bytes waste_share = 128;
+// A cache that was emptied is filled again, chunk by chunk: one part in so many of what is gone.
+constexpr Bytes refill_share = 32;
 // How often chunks are halved where memory is short: gaps are what requests die of there.
 constexpr int most_halvings = 2;
 
 }  // namespace
 
 /// The size of new chunks in an arena for now, in bytes. Much held beyond the peak makes it smaller
-/// for that time, and the first requests that only the last resort serves for good.
+/// for that time, little held compared with the most so far larger, and the first requests that
+/// only the last resort serves make it smaller for good.
 Bytes VirtualHeap::chunk_size(bool small) const noexcept {
   const ChunkSizes& sizes = small ? small_chunks : options_.chunks;
   const Counters& counters = store_.counters;
   const Bytes peak = counters.allocated_peak;
   const Bytes share = counters.reserved > peak + peak / waste_share ? 2 * sizes.share : sizes.share;
-  const Bytes size = std::clamp(counters.reserved_peak / share, sizes.least, sizes.most);
+  const Bytes refill = small ? 0 : (counters.reserved_peak - counters.reserved) / refill_share;
+  const Bytes wanted = std::max(counters.reserved_peak / share, refill);
+  const Bytes size = std::clamp(wanted, sizes.least, sizes.most);
   const int halvings = std::min(static_cast<int>(std::bit_width(counters.retries)), most_halvings);
   return round_up(size >> halvings, device_.granularity());
 }

@@ -240,6 +240,24 @@ TEST_CASE("stream-ordered: chunks are half as large while much is held beyond th
   }
 }
 
+TEST_CASE("stream-ordered: chunks are large where an emptied cache is filled again") {
+  VirtualOptions options;
+  options.chunks = {1024, 2 * MiB, unlimited};  // of 12 GiB: 12 MiB
+  Virtual it(unlimited, {}, options);
+  it.take(4 * GiB);
+  it.free(it.take(8 * GiB));
+  CHECK(it.heap.trim(0) == 8 * GiB);
+  const auto chunks_of = [&it](Bytes size) {
+    const std::size_t before = it.device.physicals();
+    it.take(size);
+    return it.device.physicals() - before;
+  };
+  CHECK(chunks_of(512 * MiB) == 2);
+  CHECK(chunks_of(7 * GiB + 256 * MiB) == 31);  // up to 240 MiB each
+  CHECK(chunks_of(240 * MiB) == 19);            // nearly as much as ever: as small as at first
+  it.check();
+}
+
 TEST_CASE("stream-ordered: a block that is not split is no longer than it must be") {
   AllocationConfig config;
   config.max_split_size = 32 * MiB;
