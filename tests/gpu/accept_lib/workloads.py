@@ -210,11 +210,10 @@ def run_round(loads, variants_of, function, out, table):
 def run_part(shim, table, names=None, against=()):
     chosen = [load for load in WORKLOADS if names is None or load.name in names]
     try:
-        left = chosen
-        while left:
-            done = run_round(left, lambda load: environments(load, shim, against),
+        left = chosen  # a workload that fails is not in the next round
+        for _ in range(ROUNDS):
+            left = run_round(left, lambda load: environments(load, shim, against),
                              lambda load: measure(load, shim, table), shim.out, table)
-            left = [load for load in done if len(load.rates) < ROUNDS]
     finally:
         for load in chosen:
             kill_workers(load)
