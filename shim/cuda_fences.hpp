@@ -10,11 +10,12 @@
 namespace fragshim {
 
 /// The events of one context. Thread-safe; asks the driver only when none is at hand, and then with
-/// no lock held. Its records outlive the context, and are freed by nobody: fences may be given back
-/// after the context is gone.
+/// no lock held. Its records live as long as it does, which is longer than the context: fences may
+/// be given back after that is gone. So the events are left to the context.
 class FencePool {
  public:
   FencePool() = default;
+  ~FencePool();
   FencePool(const FencePool&) = delete;
   FencePool& operator=(const FencePool&) = delete;
 
@@ -31,11 +32,13 @@ class FencePool {
  private:
   struct Entry {
     CUevent event;
-    Entry* next;
+    Entry* next;   // of those at hand
+    Entry* older;  // made before this one
   };
 
   std::mutex mutex_;
   Entry* free_ = nullptr;
+  Entry* newest_ = nullptr;
 };
 
 }  // namespace fragshim

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <exception>
-#include <new>
+#include <memory>
 #include <string>
 
 #include "config/environment.hpp"
@@ -71,22 +71,22 @@ void trace_start(int device, Bytes device_total) noexcept {
   try {
     if (settings().trace.empty()) return;
     const std::string path = expand_file_pattern(settings().trace, ProcessEnvironment{});
-    // Never freed: the program's last destructors may free device memory.
-    auto* const writer = new TraceWriter;
+    auto writer = std::make_unique<TraceWriter>();
     TraceHeader header;
     header.start_ns = now_ns();
     header.device = static_cast<std::uint32_t>(device);
     header.device_total = device_total;
     const Status opened = writer->open(path.c_str(), header, &on_stop);
     if (!opened.ok()) return warn_of_no_trace(path, opened.code);
-    detail::trace_writer.store(writer, std::memory_order_release);
+    detail::trace_writer.store(writer.release(), std::memory_order_release);
   } catch (const std::exception&) {
     // No host memory: no trace.
   }
 }
 
 void trace_finish() noexcept {
-  TraceWriter* const writer = detail::trace_writer.exchange(nullptr);
+  // It stays, closed: the program's last destructors may free device memory.
+  TraceWriter* const writer = detail::trace_writer.load(std::memory_order_acquire);
   if (writer) writer->close();
 }
 

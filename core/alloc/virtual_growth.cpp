@@ -9,26 +9,31 @@ namespace {
 
 constexpr Bytes small_share = 8;  // one part in so many of the addresses is for small blocks
 constexpr int holes_looked_at = 64;
+constexpr Bytes least_span = GiB;
 
 }  // namespace
 
-/// Reserves the heap's addresses at its first request. False: the device has none.
+/// Reserves the heap's addresses at its first request: fewer where a process may not have so many
+/// (ulimit -v, a sanitizer's shadow). False: the device has none.
 bool VirtualHeap::reserve_range(HeapLock& lock) noexcept {
   if (base_.load(std::memory_order_relaxed) != 0) return true;
   Address base = 0;
-  Status reserved;
+  Bytes span = options_.span;
   {
     Unlocked unlocked(lock);
-    reserved = device_.reserve(options_.span, &base);
+    while (!device_.reserve(span, &base).ok()) {
+      span /= 2;
+      if (span < least_span) return false;
+    }
   }
-  if (!reserved.ok()) return false;
   if (base_.load(std::memory_order_relaxed) != 0 || !store_.prepare(2)) {
     Unlocked unlocked(lock);
-    device_.unreserve(base, options_.span);
+    device_.unreserve(base, span);
     return base_.load(std::memory_order_relaxed) != 0;
   }
-  const Bytes small_span = round_up(options_.span / small_share, device_.granularity());
-  const Bytes spans[2] = {options_.span - small_span, small_span};
+  span_ = span;
+  const Bytes small_span = round_up(span / small_share, device_.granularity());
+  const Bytes spans[2] = {span - small_span, small_span};
   const Address bases[2] = {base + small_span, base};
   for (const bool small : {false, true}) {
     Arena& arena = arenas_[small];

@@ -131,7 +131,7 @@ Bytes VirtualHeap::trim(Bytes keep) noexcept {
 
 bool VirtualHeap::contains(Address address) const noexcept {
   const Address base = base_.load(std::memory_order_acquire);
-  return base != 0 && address - base < options_.span;
+  return base != 0 && address - base < span_;
 }
 
 void VirtualHeap::reset_peaks(bool allocated, bool reserved) noexcept {

@@ -56,6 +56,7 @@ struct HollowBatch {
 
 struct VirtualOptions {
   /// Addresses to reserve, in bytes: several times the card, since holes are reused but lazily.
+  /// Where there are not so many, it is halved until there are.
   Bytes span = Bytes{1} << 40;
   Callers callers = Callers::many;
   ChunkSizes chunks;
@@ -254,6 +255,7 @@ class VirtualHeap final : public Heap {
   StreamSlot* everywhere_;        // blocks freed as of all streams' work
   StreamSlot nobody_;             // unmapped blocks belong here
   std::atomic<Address> base_{0};  // of the reserved range
+  Bytes span_ = 0;                // its length, set before its base
   Bytes returning_ = 0;           // bytes on their way home
   std::uint32_t operations_ = 0;
   std::uint64_t searches_ = 0;  // each has a number of its own, as each move has

@@ -174,7 +174,7 @@ TEST_CASE("threads near out of memory fail cleanly or succeed, and lose nothing"
   release(most);
 }
 
-TEST_CASE("threads at both doors of one context", "[serve]") {
+TEST_CASE("threads at both doors of one context", "[serve][watch]") {
   const Primary context;
   std::atomic<int> odd{0};
   std::vector<std::thread> threads;

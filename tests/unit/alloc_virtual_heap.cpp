@@ -16,6 +16,18 @@ TEST_CASE("stream-ordered: the heap grows by what is missing") {
   it.check();
 }
 
+TEST_CASE("stream-ordered: fewer addresses are taken where there are not so many") {
+  SimulatedOptions few;
+  few.address_space = 16 * GiB;
+  SimulatedDevice device(few);
+  VirtualHeap heap(device, {});
+  const Address block = heap.allocate(3 * GiB, 1).address;
+  REQUIRE(block != 0);
+  CHECK(heap.contains(block + 3 * GiB - 1));
+  CHECK_FALSE(heap.contains(block + 16 * GiB));
+  REQUIRE(heap.free(block, 1).ok());
+}
+
 TEST_CASE("stream-ordered: holes left by a trim are filled again") {
   Virtual it;
   const Address a = it.take(8 * MiB);
