@@ -176,11 +176,6 @@ void let_time_pass(Machine& machine) {
   if (settings().automatic || settings().delay.count() > 0) machine.order().poll(settings().delay);
 }
 
-void drop_graph(Graph& graph) {
-  for (const Address address : graph.allocations) free_allocation(address);
-  graph.allocations.clear();
-}
-
 }  // namespace standin
 
 using namespace standin;

@@ -1,6 +1,8 @@
 // Graphs, as far as captures make them: instantiated, launched, destroyed.
 #include "tests/driver/call.hpp"
 #include "tests/driver/capture.hpp"
+#include "tests/driver/context.hpp"
+#include "tests/driver/pools.hpp"
 
 namespace standin {
 namespace {
@@ -20,6 +22,19 @@ CUresult instantiate(const char* name, CUgraphExec* out, CUgraph handle) {
   });
 }
 
+bool is_alive(Address address, const Allocation& allocation) {
+  const auto found = driver().allocations.find(address);
+  return found != driver().allocations.end() && found->second.buffer_id == allocation.buffer_id;
+}
+
+/// Those of a graph's allocations that are alive, or else those that the program has freed since.
+std::map<Address, Allocation> allocations_of(const Graph& graph, bool alive) {
+  std::map<Address, Allocation> some = graph.allocations;
+  const Lock lock(driver().mutex);
+  std::erase_if(some, [&](const auto& each) { return is_alive(each.first, each.second) != alive; });
+  return some;
+}
+
 CUresult launch(Stream& stream, CUgraphExec handle) {
   std::shared_ptr<Graph> graph;
   {
@@ -27,6 +42,9 @@ CUresult launch(Stream& stream, CUgraphExec handle) {
     const auto found = driver().executables.find(handle);
     if (found == driver().executables.end()) return CUDA_ERROR_INVALID_HANDLE;
     graph = found->second;
+  }
+  for (const auto& [address, allocation] : allocations_of(*graph->source, false)) {
+    allocate_again(address, allocation);
   }
   for (const Work& node : graph->nodes) {
     const CUresult verdict = submit(stream, node);
@@ -46,6 +64,13 @@ std::shared_ptr<Graph> take_out(std::map<Handle, std::shared_ptr<Graph>>& from, 
 }
 
 }  // namespace
+
+void drop_graph(Graph& graph) {
+  for (const auto& [address, allocation] : allocations_of(graph, true)) free_allocation(address);
+  for (const auto& [address, allocation] : graph.allocations) give_from_graph(address, allocation);
+  graph.allocations.clear();
+}
+
 }  // namespace standin
 
 using namespace standin;

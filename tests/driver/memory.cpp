@@ -102,8 +102,10 @@ CUresult free_allocation(Address address) {
     case MemoryKind::plain:
     case MemoryKind::managed:
       return result_of(machine->device.release_segment(address, allocation.size));
-    case MemoryKind::pool:
     case MemoryKind::graph:
+      keep_for_graph(allocation);
+      return CUDA_SUCCESS;
+    case MemoryKind::pool:
       give_to_pool(*allocation.pool, address, allocation.size);
       return CUDA_SUCCESS;
     case MemoryKind::host:

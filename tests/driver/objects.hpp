@@ -22,12 +22,25 @@ using fragshim::WorkClock;
 struct Context;
 struct Pool;
 
+enum class MemoryKind : std::uint8_t { plain, managed, pool, graph, host, imported };
+
+/// One allocation, or a piece of host memory that the driver knows.
+struct Allocation {
+  MemoryKind kind = MemoryKind::plain;
+  Bytes size = 0;
+  std::uint64_t context = 0;  // with which it dies; 0: it does not
+  int device = 0;
+  Pool* pool = nullptr;
+  std::uint64_t buffer_id = 0;
+  bool sync_memops = false;
+  bool registered = false;  // host memory that is the program's own
+};
+
 /// What a capture gathers: the work of a graph in the order in which it was captured.
 struct Graph {
   std::vector<Work> nodes;
-  std::vector<Address>
-      allocations;                // by memory nodes, until the graph and what came of it are gone
-  std::shared_ptr<Graph> source;  // of which this is the executable form
+  std::map<Address, Allocation> allocations;  // by memory nodes, which each launch makes anew
+  std::shared_ptr<Graph> source;              // of which this is the executable form
 };
 
 /// A capture underway on one or more streams.
@@ -69,20 +82,6 @@ struct Context {
   unsigned retained = 0;
   std::shared_ptr<Stream> legacy;
   std::map<std::thread::id, std::shared_ptr<Stream>> per_thread;
-};
-
-enum class MemoryKind : std::uint8_t { plain, managed, pool, graph, host, imported };
-
-/// One allocation, or a piece of host memory that the driver knows.
-struct Allocation {
-  MemoryKind kind = MemoryKind::plain;
-  Bytes size = 0;
-  std::uint64_t context = 0;  // with which it dies; 0: it does not
-  int device = 0;
-  Pool* pool = nullptr;
-  std::uint64_t buffer_id = 0;
-  bool sync_memops = false;
-  bool registered = false;  // host memory that is the program's own
 };
 
 /// The driver's whole state. Its lock is never held while work is completed.

@@ -115,7 +115,9 @@ void trim_to_thresholds(Machine& machine) {
 }
 
 CUresult allocate_from(Pool& pool, Stream& stream, Bytes size, CUdeviceptr* out) {
-  if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *out = 0;
+  if (size == 0) return CUDA_SUCCESS;
   const Bytes length = fragshim::round_up(size, unit);
   if (length > pool.machine->device.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
   Address address = take(pool, stream.id, length);
@@ -134,15 +136,34 @@ CUresult allocate_from(Pool& pool, Stream& stream, Bytes size, CUdeviceptr* out)
   const Lock lock(driver().mutex);
   if (stream.capture) {
     allocation.kind = MemoryKind::graph;
-    stream.capture->graph->allocations.push_back(address);
+    stream.capture->graph->allocations[address] = allocation;
   }
   driver().allocations[address] = allocation;
   *out = address;
   return CUDA_SUCCESS;
 }
 
+void allocate_again(Address address, const Allocation& allocation) {
+  {
+    const Lock lock(pool_mutex());
+    allocation.pool->used.add(allocation.size);
+  }
+  const Lock lock(driver().mutex);
+  driver().allocations[address] = allocation;
+}
+
+void keep_for_graph(const Allocation& allocation) {
+  const Lock lock(pool_mutex());
+  allocation.pool->used.now -= allocation.size;
+}
+
+void give_from_graph(Address address, const Allocation& allocation) {
+  const Lock lock(pool_mutex());
+  allocation.pool->free.give(address, allocation.size);
+}
+
 CUresult free_on(Stream& stream, CUdeviceptr address) {
-  if (address == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (address == 0) return CUDA_SUCCESS;
   Allocation allocation;
   {
     const Lock lock(driver().mutex);
@@ -162,6 +183,10 @@ CUresult free_on(Stream& stream, CUdeviceptr address) {
   if (allocation.kind == MemoryKind::plain) {
     order.complete(clock);
     return free_allocation(address);
+  }
+  if (allocation.kind == MemoryKind::graph) {
+    keep_for_graph(allocation);
+    return CUDA_SUCCESS;
   }
   if (stream.context->machine != allocation.pool->machine) {
     order.complete(clock);

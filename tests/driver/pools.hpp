@@ -54,6 +54,11 @@ void trim_to_thresholds(Machine& machine);
 void trim(Pool& pool, Bytes keep);
 /// Allocates for work on a stream. On a stream that is captured it becomes part of the graph.
 CUresult allocate_from(Pool& pool, Stream& stream, Bytes size, CUdeviceptr* out);
+/// A graph's memory, once freed, waits for the next launch, which allocates it again, or for the
+/// end of the graph, which gives it to the pool.
+void keep_for_graph(const Allocation& allocation);
+void allocate_again(Address address, const Allocation& allocation);
+void give_from_graph(Address address, const Allocation& allocation);
 /// Frees whatever begins at the address, as of the present end of the stream's work.
 CUresult free_on(Stream& stream, CUdeviceptr address);
 

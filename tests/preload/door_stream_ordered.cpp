@@ -202,8 +202,10 @@ TEST_CASE("a stream that is destroyed leaves its blocks behind for others", "[se
 TEST_CASE("a stream-ordered request for nothing, or without a context, gets the driver's answer",
           "[serve][watch]") {
   const Primary context;
-  CUdeviceptr address = 0;
-  CHECK(cuMemAllocAsync(&address, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CUdeviceptr address = 7;
+  CHECK(cuMemAllocAsync(&address, 0, nullptr) == CUDA_SUCCESS);
+  CHECK(address == 0);
+  CHECK(cuMemFreeAsync(address, nullptr) == CUDA_SUCCESS);
   CUresult got = CUDA_SUCCESS;
   std::thread([&] { got = cuMemAllocAsync(&address, 512, nullptr); }).join();
   CHECK(got == CUDA_ERROR_INVALID_CONTEXT);

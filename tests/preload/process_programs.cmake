@@ -16,3 +16,9 @@ foreach(name endings faults log_faults)
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${lookup_folder})
   list(APPEND lookup_targets process_${name})
 endforeach()
+
+# One that is run on a GPU, too.
+add_executable(strange_frees process_programs/strange_frees.cpp)
+target_link_libraries(strange_frees PRIVATE fragshim_flags fragshim_portable ${CMAKE_DL_LIBS})
+target_include_directories(strange_frees SYSTEM PRIVATE ${FRAGSHIM_CUDA_INCLUDE})
+list(APPEND lookup_targets strange_frees)
