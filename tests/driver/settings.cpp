@@ -24,6 +24,12 @@ void read_number(const char* name, Number low, Number high, Number* out) {
   *out = static_cast<Number>(value);
 }
 
+void read_switch(const char* name, bool* out) {
+  int number = *out ? 1 : 0;
+  read_number(name, 0, 1, &number);
+  *out = number == 1;
+}
+
 Settings read() {
   Settings settings;
   settings.version = built_version;
@@ -32,10 +38,9 @@ Settings read() {
   }
   read_number("STANDIN_DEVICES", 0, 16, &settings.devices);
   read_number("STANDIN_VERSION", 9000, built_version, &settings.version);
+  read_switch("STANDIN_VIRTUAL", &settings.virtual_memory);
+  read_switch("STANDIN_AUTO", &settings.automatic);
   int number = 0;
-  read_number("STANDIN_AUTO", 0, 1, &number);
-  settings.automatic = number == 1;
-  number = 0;
   read_number("STANDIN_DELAY_MS", 0, 1000000, &number);
   settings.delay = std::chrono::milliseconds(number);
   if (const char* text = std::getenv("STANDIN_FAIL")) {

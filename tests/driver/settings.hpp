@@ -4,6 +4,8 @@
 // STANDIN_DEVICES=N          how many devices there are (1)
 // STANDIN_VERSION=V          the driver's version as cuDriverGetVersion gives it (13000); entries
 //                            that came later are not found by look-ups
+// STANDIN_VIRTUAL=0          no virtual memory management: its attribute is 0, its calls are not
+//                            supported
 // STANDIN_AUTO=1             work completes as it is submitted, unless it waits for the host
 // STANDIN_DELAY_MS=N         work that old completes when something is queried (0: only when
 //                            somebody waits for it)
@@ -32,6 +34,7 @@ struct Settings {
   fragshim::Bytes memory = 8 * fragshim::GiB;
   int devices = 1;
   int version = 13000;
+  bool virtual_memory = true;
   bool automatic = false;
   std::chrono::milliseconds delay{0};
   std::vector<FailRule> failures;

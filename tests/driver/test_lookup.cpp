@@ -135,6 +135,27 @@ TEST_CASE("an older driver knows no later entries", "[.old]") {
   CHECK(ask("cuCtxCreate", 13000).address == find("cuCtxCreate_v2"));
 }
 
+// STANDIN_VIRTUAL=0
+TEST_CASE("a device without virtual memory says so, and refuses its calls", "[.novirtual]") {
+  Primary primary;
+  int value = -1;
+  OK(DRIVER(cuDeviceGetAttribute)(&value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                                  0));
+  CHECK(value == 0);
+  CUdeviceptr at = 0;
+  CHECK(DRIVER(cuMemAddressReserve)(&at, 2 << 20, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemGenericAllocationHandle handle = 0;
+  CHECK(DRIVER(cuMemCreate)(&handle, 2 << 20, &properties, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  const CUstream stream = new_stream();
+  at = allocate_on(stream, 512);  // pools are another matter
+  fill(stream, at, 512, 8);
+  OK(DRIVER(cuStreamSynchronize)(stream));
+  CHECK(holds(at, 512, 8));
+}
+
 // STANDIN_DEVICES=3 STANDIN_MEMORY=64MiB
 TEST_CASE("there are as many devices as asked for, each with its own memory", "[.devices]") {
   OK(DRIVER(cuInit)(0));

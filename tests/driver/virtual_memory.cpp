@@ -4,11 +4,18 @@
 
 #include "tests/driver/call.hpp"
 #include "tests/driver/context.hpp"
+#include "tests/driver/settings.hpp"
 
 namespace standin {
 namespace {
 
 using fragshim::Physical;
+
+/// An entry that only a GPU with virtual memory management supports.
+template <class Body>
+CUresult virtual_entry(const char* name, Body body) noexcept {
+  return entry(name, [&] { return settings().virtual_memory ? body() : CUDA_ERROR_NOT_SUPPORTED; });
+}
 
 // A handle holds the device in its upper half, the device's own number below.
 CUmemGenericAllocationHandle handle_of(const Machine& machine, Physical memory) {
@@ -116,7 +123,7 @@ extern "C" {
 
 CUresult CUDAAPI cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp* properties,
                                                CUmemAllocationGranularity_flags) {
-  return entry("cuMemGetAllocationGranularity", [&] {
+  return virtual_entry("cuMemGetAllocationGranularity", [&] {
     if (out == nullptr || !on_device(properties)) return CUDA_ERROR_INVALID_VALUE;
     Machine* machine = machine_of(properties->location.id);
     if (machine == nullptr) return CUDA_ERROR_INVALID_DEVICE;
@@ -127,18 +134,18 @@ CUresult CUDAAPI cuMemGetAllocationGranularity(size_t* out, const CUmemAllocatio
 
 CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr,
                                      unsigned long long flags) {
-  return entry("cuMemAddressReserve", [&] {
+  return virtual_entry("cuMemAddressReserve", [&] {
     return flags != 0 ? CUDA_ERROR_INVALID_VALUE : reserve(out, size, alignment);
   });
 }
 
 CUresult CUDAAPI cuMemAddressFree(CUdeviceptr address, size_t size) {
-  return entry("cuMemAddressFree", [&] { return unreserve(address, size); });
+  return virtual_entry("cuMemAddressFree", [&] { return unreserve(address, size); });
 }
 
 CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
                              const CUmemAllocationProp* properties, unsigned long long flags) {
-  return entry("cuMemCreate", [&] {
+  return virtual_entry("cuMemCreate", [&] {
     if (out == nullptr || flags != 0 || !on_device(properties)) return CUDA_ERROR_INVALID_VALUE;
     Machine* machine = machine_of(properties->location.id);
     if (machine == nullptr) return CUDA_ERROR_INVALID_DEVICE;
@@ -150,7 +157,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
 }
 
 CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return entry("cuMemRelease", [&] {
+  return virtual_entry("cuMemRelease", [&] {
     Machine* machine = machine_with(handle);
     if (machine == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Physical memory = physical_of(handle);
@@ -161,7 +168,7 @@ CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
 
 CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
                           CUmemGenericAllocationHandle handle, unsigned long long flags) {
-  return entry("cuMemMap", [&] {
+  return virtual_entry("cuMemMap", [&] {
     Machine* machine = machine_with(handle);
     if (machine == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
@@ -172,17 +179,17 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 }
 
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
-  return entry("cuMemUnmap", [&] { return unmap(address, size); });
+  return virtual_entry("cuMemUnmap", [&] { return unmap(address, size); });
 }
 
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc* access,
                                 size_t count) {
-  return entry("cuMemSetAccess", [&] { return set_access(address, size, access, count); });
+  return virtual_entry("cuMemSetAccess", [&] { return set_access(address, size, access, count); });
 }
 
 CUresult CUDAAPI cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
                                 CUdeviceptr address) {
-  return entry("cuMemGetAccess", [&] { return get_access(flags, location, address); });
+  return virtual_entry("cuMemGetAccess", [&] { return get_access(flags, location, address); });
 }
 
 }  // extern "C"

@@ -204,12 +204,3 @@ TEST_CASE("threads at both doors of one context", "[serve][watch]") {
   REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(hazards() == 0);
 }
-
-TEST_CASE("a virtual-memory-less GPU leaves the stream-ordered door to the driver", "[fallback]") {
-  const Primary context;
-  const Stream stream;
-  const CUdeviceptr block = allocate_on(stream, 1 * MiB);
-  touch(block, 1 * MiB, stream);
-  release_on(stream, block);
-  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
-}

@@ -1,0 +1,40 @@
+// GPUs without virtual memory management: what cannot be served is the driver's, the rest is
+// served.
+#include "tests/preload/door_support.hpp"
+
+using namespace fragshim;
+using namespace fragshim::test;
+
+TEST_CASE("without virtual memory the stream-ordered door is the driver's", "[fallback]") {
+  const Primary context;
+  const Stream stream;
+  const std::uint64_t allocated = driver_calls("cuMemAllocAsync");
+  const std::uint64_t freed = driver_calls("cuMemFreeAsync");
+  const std::uint64_t used = pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+  const CUdeviceptr block = allocate_on(stream, 1 * MiB);
+  CHECK(driver_calls("cuMemAllocAsync") == allocated + 1);
+  CHECK(pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == used + 1 * MiB);
+  touch(block, 1 * MiB, stream);
+  release_on(stream, block);
+  CHECK(driver_calls("cuMemFreeAsync") == freed + 1);
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == used);
+  for (const char* name : {"cuMemAddressReserve", "cuMemCreate", "cuMemMap"}) {
+    INFO(name);
+    CHECK(driver_calls(name) == 0);
+  }
+}
+
+TEST_CASE("without virtual memory cudaMalloc is served from segments, whatever the policy",
+          "[fallback]") {
+  const Primary context;
+  const Stream stream;
+  const CUdeviceptr one = allocate(1 * MiB);
+  const CUdeviceptr two = allocate(1 * MiB);
+  CHECK(share_segment(one, two));
+  const CUdeviceptr ordered = allocate_on(stream, 1 * MiB);
+  CHECK(cuMemFree(ordered) == CUDA_SUCCESS);
+  CHECK(cuMemFree(ordered) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemFreeAsync(one, stream) == CUDA_SUCCESS);
+  release(two);
+}
