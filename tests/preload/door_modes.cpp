@@ -32,6 +32,62 @@ TEST_CASE("a segment's base is exported whole and then left alone; others are re
   release_on(nullptr, ordered);
 }
 
+namespace {
+
+/// The three calls that tell of an allocation must tell the same of `address`, in it or at its
+/// edge.
+Range agreed_range(CUdeviceptr address) {
+  const Range range = range_of(address);
+  Range one_by_one;
+  Range at_once;
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                      CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  CHECK(cuPointerGetAttribute(&one_by_one.base, attributes[0], address) == CUDA_SUCCESS);
+  CHECK(cuPointerGetAttribute(&one_by_one.size, attributes[1], address) == CUDA_SUCCESS);
+  void* values[] = {&at_once.base, &at_once.size};
+  CHECK(cuPointerGetAttributes(2, attributes, values, address) == CUDA_SUCCESS);
+  for (const Range& other : {one_by_one, at_once}) {
+    CHECK(other.base == range.base);
+    CHECK(other.size == range.size);
+  }
+  CHECK(range.base <= address);
+  CHECK(address < range.base + range.size);
+  return range;
+}
+
+}  // namespace
+
+TEST_CASE("every call tells the same of what a pointer lies in, which holds the block",
+          "[serve][segments][watch]") {
+  const Primary context;
+  const std::size_t sizes[] = {1000, 5000, 3 * MiB, 15 * MiB};
+  std::vector<CUdeviceptr> blocks;
+  for (const std::size_t size : sizes) blocks.push_back(allocate(size));
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const CUdeviceptr last = blocks[i] + sizes[i] - 1;
+    for (const CUdeviceptr address : {blocks[i], blocks[i] + sizes[i] / 2, last}) {
+      INFO(sizes[i] << " bytes, at " << address - blocks[i]);
+      const Range range = agreed_range(address);
+      CHECK(range.base <= blocks[i]);
+      CHECK(last < range.base + range.size);
+    }
+  }
+  for (const CUdeviceptr block : blocks) release(block);
+}
+
+TEST_CASE("of virtual memory, too, every call tells the same", "[serve][stitched]") {
+  const Primary context;
+  const CUdeviceptr block = allocate(40 * MiB);
+  const CUdeviceptr ordered = allocate_on(nullptr, 40 * MiB);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  for (std::size_t offset = 0; offset < 40 * MiB; offset += 10 * MiB - 1) {
+    agreed_range(block + offset);
+    agreed_range(ordered + offset);
+  }
+  release_on(nullptr, ordered);
+  release(block);
+}
+
 TEST_CASE("a segment with synchronous copies is shared with nobody", "[serve][segments]") {
   const Primary context;
   const CUdeviceptr block = allocate(30 * MiB);
@@ -71,10 +127,11 @@ TEST_CASE("stitched, cudaMalloc's blocks that lie apart serve one large request"
 
 TEST_CASE("where calls pass through, every allocation is the driver's own", "[watch][dedicated]") {
   const Primary context;
-  const CUdeviceptr one = allocate(4096);
-  const CUdeviceptr two = allocate(4096);
+  const CUdeviceptr one = allocate(1000);
+  const CUdeviceptr two = allocate(1000);
   CHECK(segment_of(one) == one);
   CHECK(segment_of(two) == two);
+  CHECK(range_of(two).size == 1000);  // a byte beyond is out of bounds, for who watches that
   CUipcMemHandle handle{};
   CHECK(cuIpcGetMemHandle(&handle, two) == CUDA_SUCCESS);
   release(one);

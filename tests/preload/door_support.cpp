@@ -53,12 +53,13 @@ void touch(CUdeviceptr address, std::size_t size, CUstream stream) {
   REQUIRE(cuMemsetD8Async(address, 1, size, stream) == CUDA_SUCCESS);
 }
 
-CUdeviceptr segment_of(CUdeviceptr address) {
-  CUdeviceptr base = 0;
-  std::size_t size = 0;
-  REQUIRE(cuMemGetAddressRange(&base, &size, address) == CUDA_SUCCESS);
-  return base;
+Range range_of(CUdeviceptr address) {
+  Range range;
+  REQUIRE(cuMemGetAddressRange(&range.base, &range.size, address) == CUDA_SUCCESS);
+  return range;
 }
+
+CUdeviceptr segment_of(CUdeviceptr address) { return range_of(address).base; }
 
 bool share_segment(CUdeviceptr one, CUdeviceptr other) {
   return segment_of(one) == segment_of(other);

@@ -66,6 +66,11 @@ void release_on(CUstream stream, CUdeviceptr address);
 void touch(CUdeviceptr address, std::size_t size, CUstream stream);
 
 /// The driver's answer to "in which of your allocations does this lie?"
+struct Range {
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+};
+Range range_of(CUdeviceptr address);
 CUdeviceptr segment_of(CUdeviceptr address);
 bool share_segment(CUdeviceptr one, CUdeviceptr other);
 
