@@ -20,7 +20,9 @@ bool watched_by_tool() noexcept {
   if (environ == nullptr) return false;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     for (const char* sign : {"CUDA_INJECTION64_PATH=", "NV_COMPUTE_SANITIZER", "NV_SANITIZER"}) {
-      if (std::strncmp(*entry, sign, std::strlen(sign)) == 0) return true;
+      const std::size_t length = std::strlen(sign);
+      const bool alike = std::strncmp(*entry, sign, length) == 0;
+      if (alike && (*entry)[length] != 0) return true;  // not an empty path, which injects nothing
     }
   }
   return false;

@@ -8,7 +8,7 @@
 using namespace fragshim;
 using namespace fragshim::test;
 
-TEST_CASE("blocks are cut from segments of the driver's", "[serve]") {
+TEST_CASE("blocks are cut from segments of the driver's", "[serve][cut]") {
   const Primary context;
   const CUdeviceptr one = allocate(1000);
   const CUdeviceptr two = allocate(1000);

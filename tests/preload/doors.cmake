@@ -45,9 +45,18 @@ if(TARGET fragshim AND TARGET standin_driver)
   door_test(observe "[watch]" "FRAGSHIM_MODE=observe")
   door_test(off "[watch]" "FRAGSHIM_MODE=off")
   door_test(torch_native "[watch]" "FRAGSHIM_TORCH=native")
-  door_test(under_tool "[watch]" "CUDA_INJECTION64_PATH=/nonexistent")
+  # Each sign of a tool that watches every allocation: what older and newer sanitizers export, their
+  # own settings, an injected library.
+  foreach(sign CUDA_INJECTION64_PATH NV_SANITIZER_INJECTION_PORT_RANGE_BEGIN
+          NV_SANITIZER_INJECTION_PORT_BASE NV_COMPUTE_SANITIZER_LOCAL_CONNECTION_OVERRIDE)
+    door_test(under_${sign} "[watch]" "${sign}=1")
+    door_test(serve_under_${sign} "[cut]" "${sign}=1" "FRAGSHIM_MODE=allocate")
+  endforeach()
   door_test(serve_under_tool "[serve]" "CUDA_INJECTION64_PATH=/nonexistent"
             "FRAGSHIM_MODE=allocate")
+  # No signs: an empty path injects nothing, and names may be alike.
+  door_test(serve_under_no_tool "[cut]" "CUDA_INJECTION64_PATH=" "NV_SANITISED=1"
+            "MY_NV_SANITIZER_INJECTION_PORT_BASE=1")
   door_test(dedicated "[dedicated]" "FRAGSHIM_IPC=dedicated")
   door_test(strict "[strict]" "FRAGSHIM_STRICT_FREE=1")
   door_test(limit "[limit]" "FRAGSHIM_CONF=memory_limit_mb:100")

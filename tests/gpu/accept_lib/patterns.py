@@ -1,9 +1,9 @@
 """Blocks of every size, each filled with its own pattern and verified before its free: near a memory limit,
-where the heap moves memory all the time, and without one."""
+where the heap moves memory all the time, and without one; and what a memory checker finds."""
 import os
 import re
-import shutil
 
+from . import checker
 from .joblog import JobLog
 from .processes import cudart_folders, plain_environment, run
 
@@ -59,9 +59,8 @@ def unlimited(shim, table, program, library_path):
 def checked(shim, table, program, library_path):
     """compute-sanitizer sees every access to memory that is not mapped, and every call that failed: a request
     beyond the limit, too, which is no error of anybody's. FRAGSHIM_MODE: it would pass all on."""
-    sanitizer = shutil.which("compute-sanitizer", path=f"{os.environ.get('PATH', '')}:/usr/local/cuda/bin")
+    sanitizer = checker.find("patterns under compute-sanitizer")
     if sanitizer is None:
-        print("      patterns under compute-sanitizer: left out, it is not installed", flush=True)
         return
     env = shim.environment("patterns_checked", LD_LIBRARY_PATH=library_path, FRAGSHIM_QUIET="1",
                            FRAGSHIM_CONF=f"memory_limit_mb:{LIMIT_MIB}", FRAGSHIM_MODE="allocate")
@@ -100,5 +99,6 @@ def steps(shim, table):
     program = shim.program("block_patterns_shared")
     if not os.path.exists(program):
         return [lambda: table.fail("patterns", "not built: there was no nvcc")]
-    return [lambda case=case: case(shim, table, program, library_path)
-            for case in (limited, unlimited, checked, prove_detection)]
+    programs = [lambda case=case: case(shim, table, program, library_path)
+                for case in (limited, unlimited, checked, prove_detection)]
+    return [*programs, lambda: checker.off_by_one(shim, table, library_path)]
