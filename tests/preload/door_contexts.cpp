@@ -86,7 +86,7 @@ TEST_CASE("a primary context is reset and used again", "[serve]") {
   CHECK(pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
 }
 
-TEST_CASE("a primary context lives until its last holder releases it", "[serve][watch]") {
+TEST_CASE("a primary context lives until its last holder releases it", "[serve][oldest][watch]") {
   const Primary outer;
   const CUdeviceptr block = allocate(4 * MiB);
   {

@@ -1,5 +1,7 @@
-// GPUs without virtual memory management: what cannot be served is the driver's, the rest is
-// served.
+// GPUs without virtual memory management, drivers without stream-ordered memory: what cannot be
+// served is the driver's, the rest is served.
+#include <dlfcn.h>
+
 #include "tests/preload/door_support.hpp"
 
 using namespace fragshim;
@@ -37,4 +39,27 @@ TEST_CASE("without virtual memory cudaMalloc is served from segments, whatever t
   CHECK(cuMemFree(ordered) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemFreeAsync(one, stream) == CUDA_SUCCESS);
   release(two);
+}
+
+TEST_CASE("what a driver before CUDA 11.2 lacks is found nowhere in it, and fails if it is called",
+          "[oldest]") {
+  int version = 0;
+  REQUIRE(cuDriverGetVersion(&version) == CUDA_SUCCESS);
+  REQUIRE(version == 11000);
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY);
+  CHECK(dlsym(library, "cuMemAlloc_v2") == reinterpret_cast<void*>(&cuMemAlloc));  // as linked
+  for (const char* name :
+       {"cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuMemFreeAsync", "cuMemFreeAsync_ptsz",
+        "cuMemAllocFromPoolAsync", "cuMemPoolTrimTo", "cuMemPoolGetAttribute", "cuDeviceSetMemPool",
+        "cuGetProcAddress", "cuGetProcAddress_v2"}) {
+    INFO(name);
+    CHECK(dlsym(library, name) == nullptr);
+    CHECK(dlerror() != nullptr);
+  }
+  const Primary context;
+  CUdeviceptr address = 0;
+  CHECK(cuMemAllocAsync(&address, 512, nullptr) == CUDA_ERROR_NOT_FOUND);
+  const CUdeviceptr block = allocate(512);
+  CHECK(cuMemFreeAsync(block, nullptr) == CUDA_ERROR_NOT_FOUND);
+  release(block);  // it is still there
 }

@@ -58,7 +58,7 @@ Range agreed_range(CUdeviceptr address) {
 }  // namespace
 
 TEST_CASE("every call tells the same of what a pointer lies in, which holds the block",
-          "[serve][segments][watch]") {
+          "[serve][oldest][segments][watch]") {
   const Primary context;
   const std::size_t sizes[] = {1000, 5000, 3 * MiB, 15 * MiB};
   std::vector<CUdeviceptr> blocks;
@@ -88,7 +88,7 @@ TEST_CASE("of virtual memory, too, every call tells the same", "[serve][stitched
   release(block);
 }
 
-TEST_CASE("a segment with synchronous copies is shared with nobody", "[serve][segments]") {
+TEST_CASE("a segment with synchronous copies is shared with nobody", "[serve][oldest][segments]") {
   const Primary context;
   const CUdeviceptr block = allocate(30 * MiB);
   const unsigned int on = 1;
@@ -159,7 +159,7 @@ TEST_CASE("a strict free returns when the device is idle", "[strict]") {
   release(target);
 }
 
-TEST_CASE("a free does not wait for the device", "[serve][standin]") {
+TEST_CASE("a free does not wait for the device", "[serve][oldest][standin]") {
   const Primary context;
   const Stream stream;
   const CUdeviceptr block = allocate(1 * MiB);

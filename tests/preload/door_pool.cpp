@@ -109,7 +109,7 @@ TEST_CASE("free memory never rises by an allocation nor falls by a free", "[serv
   }
 }
 
-TEST_CASE("memory information takes either pointer alone", "[serve][watch]") {
+TEST_CASE("memory information takes either pointer alone", "[serve][oldest][watch]") {
   const Primary context;
   std::size_t free = 0;
   std::size_t total = 0;
@@ -119,7 +119,7 @@ TEST_CASE("memory information takes either pointer alone", "[serve][watch]") {
   CHECK(total >= free);
 }
 
-TEST_CASE("cached memory counts as free", "[serve]") {
+TEST_CASE("cached memory counts as free", "[serve][oldest]") {
   const Primary context;
   const std::size_t before = free_memory();
   release(allocate(256 * MiB));

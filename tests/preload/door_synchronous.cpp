@@ -8,7 +8,7 @@
 using namespace fragshim;
 using namespace fragshim::test;
 
-TEST_CASE("blocks are cut from segments of the driver's", "[serve][cut]") {
+TEST_CASE("blocks are cut from segments of the driver's", "[serve][oldest][cut]") {
   const Primary context;
   const CUdeviceptr one = allocate(1000);
   const CUdeviceptr two = allocate(1000);
@@ -20,7 +20,7 @@ TEST_CASE("blocks are cut from segments of the driver's", "[serve][cut]") {
   release(two);
 }
 
-TEST_CASE("what the driver refuses is refused", "[serve][watch]") {
+TEST_CASE("what the driver refuses is refused", "[serve][oldest][watch]") {
   const Primary context;
   CUdeviceptr address = 7;
   CHECK(cuMemAlloc(&address, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -33,7 +33,7 @@ TEST_CASE("what the driver refuses is refused", "[serve][watch]") {
   release(allocate(512));  // nothing has broken
 }
 
-TEST_CASE("double, interior and unknown frees are invalid values", "[serve][watch]") {
+TEST_CASE("double, interior and unknown frees are invalid values", "[serve][oldest][watch]") {
   const Primary context;
   const CUdeviceptr kept = allocate(4096);
   const CUdeviceptr block = allocate(4096);
@@ -46,7 +46,7 @@ TEST_CASE("double, interior and unknown frees are invalid values", "[serve][watc
   release(kept);
 }
 
-TEST_CASE("a thread without a context gets the driver's answer", "[serve][watch]") {
+TEST_CASE("a thread without a context gets the driver's answer", "[serve][oldest][watch]") {
   const Primary context;
   CUresult got = CUDA_SUCCESS;
   CUresult asked = CUDA_SUCCESS;
@@ -77,7 +77,7 @@ TEST_CASE("a thread without a context may free, as the real driver lets it", "[s
   CHECK(twice == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("rows of a pitched allocation start where the driver's do", "[serve][watch]") {
+TEST_CASE("rows of a pitched allocation start where the driver's do", "[serve][oldest][watch]") {
   const Primary context;
   CUdeviceptr address = 0;
   std::size_t pitch = 0;
@@ -119,7 +119,8 @@ TEST_CASE("memory of the other door, managed memory and pools' memory are freed 
   CHECK(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a block freed under pending work is not handed out before it is done", "[serve]") {
+TEST_CASE("a block freed under pending work is not handed out before it is done",
+          "[serve][oldest]") {
   const Primary context;
   const Stream worker;
   const Stream other;
@@ -136,7 +137,26 @@ TEST_CASE("a block freed under pending work is not handed out before it is done"
   CHECK(hazards() == 0);
 }
 
-TEST_CASE("memory comes back once the work behind a free is done", "[serve]") {
+TEST_CASE("where nothing else serves, a freed block's work is waited for", "[limit][pressure]") {
+  const Primary context;
+  const Stream worker;
+  const Stream other;
+  std::vector<CUdeviceptr> blocks;
+  CUdeviceptr block = 0;
+  while (cuMemAlloc(&block, 512 * KiB) == CUDA_SUCCESS) blocks.push_back(block);
+  REQUIRE(blocks.size() > 100);
+  for (const CUdeviceptr each : blocks) touch(each, 512 * KiB, worker);
+  for (const CUdeviceptr each : blocks) release(each);
+  for (CUdeviceptr& each : blocks) {
+    each = allocate(512 * KiB);
+    touch(each, 512 * KiB, other);
+  }
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(hazards() == 0);
+  for (const CUdeviceptr each : blocks) release(each);
+}
+
+TEST_CASE("memory comes back once the work behind a free is done", "[serve][oldest]") {
   const Primary context;
   std::set<CUdeviceptr> seen;
   for (int round = 0; round < 500; ++round) {
@@ -149,7 +169,7 @@ TEST_CASE("memory comes back once the work behind a free is done", "[serve]") {
   CHECK(seen.size() < 200);  // no block is lost on the way round
 }
 
-TEST_CASE("out of memory, then recovery", "[serve]") {
+TEST_CASE("out of memory, then recovery", "[serve][oldest]") {
   const Primary context;
   const std::size_t part = round_down(total_memory() / 8, 2 * MiB);
   std::vector<CUdeviceptr> blocks;

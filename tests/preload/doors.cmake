@@ -15,6 +15,8 @@ if(TARGET fragshim AND TARGET standin_driver)
   target_link_libraries(door_tests PRIVATE fragshim_catch standin_driver ${CMAKE_DL_LIBS}
                         Threads::Threads)
   target_include_directories(door_tests SYSTEM PRIVATE ${FRAGSHIM_CUDA_INCLUDE})
+  # lazy: what an older driver lacks is not called there.
+  target_link_options(door_tests PRIVATE LINKER:-z,lazy)
 
   # door_test(NAME TAG VARIABLES...): the cases with that tag, in that environment.
   function(door_test name tag)
@@ -38,6 +40,11 @@ if(TARGET fragshim AND TARGET standin_driver)
     door_test(serve_${version} "[serve]"
               "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/standin-${version}")
   endforeach()
+  # A driver without stream-ordered memory.
+  add_dependencies(door_tests standin_driver_11_0)
+  door_test(oldest "[oldest]" "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/standin-11.0")
+  door_test(oldest_limit "[pressure]" "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/standin-11.0"
+            "FRAGSHIM_CONF=memory_limit_mb:100")
   door_test(newest "[newest]")
   # GPUs without virtual memory management.
   door_test(fallback "[fallback]" "STANDIN_VIRTUAL=0")

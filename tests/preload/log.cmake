@@ -15,7 +15,7 @@ if(TARGET fragshim AND TARGET standin_driver AND NOT FRAGSHIM_SANITIZE)
   add_executable(use_cuda ${CMAKE_CURRENT_LIST_DIR}/log_programs/use_cuda.cpp)
   target_link_libraries(use_cuda PRIVATE fragshim_flags ${CMAKE_DL_LIBS})
   target_include_directories(use_cuda SYSTEM PRIVATE ${FRAGSHIM_CUDA_INCLUDE})
-  add_dependencies(use_cuda fragshim standin_driver)
+  add_dependencies(use_cuda fragshim standin_driver standin_driver_11_0 standin_driver_12_2)
   add_test(NAME log_process
            COMMAND ${CMAKE_CURRENT_LIST_DIR}/log_process_test $<TARGET_FILE:fragshim>
                    ${PROJECT_BINARY_DIR}/lib/standin $<TARGET_FILE:use_cuda>)
