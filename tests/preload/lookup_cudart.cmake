@@ -7,17 +7,27 @@ add_test(NAME preload_fetch_cudart
 set_tests_properties(preload_fetch_cudart PROPERTIES LABELS preload TIMEOUT 120
                      SKIP_RETURN_CODE 77 FIXTURES_SETUP cudart)
 
-# A fixture that was skipped counts as set up.
+# cudart_test(NAME RUNTIME [VERSION]): on the newest driver, or on one of that version. A fixture that
+# was skipped counts as set up.
 function(cudart_test name runtime)
   add_test(NAME preload_cudart_${name} COMMAND preload_tests "[cudart]")
   set_tests_properties(preload_cudart_${name} PROPERTIES LABELS preload TIMEOUT 120
-                       ENVIRONMENT "FRAGSHIM_TEST_CUDART=${runtime}"
-                       SKIP_REGULAR_EXPRESSION "skipped: " FIXTURES_REQUIRED cudart)
+    ENVIRONMENT "FRAGSHIM_TEST_CUDART=${runtime};FRAGSHIM_TEST_DRIVER=${ARGN}"
+    SKIP_REGULAR_EXPRESSION "skipped: " FIXTURES_REQUIRED cudart)
 endfunction()
 
-cudart_test(11 ${cudart_folder}/nvidia-cuda-runtime-cu11/nvidia/cuda_runtime/lib/libcudart.so.11.0)
-cudart_test(12 ${cudart_folder}/nvidia-cuda-runtime-cu12/nvidia/cuda_runtime/lib/libcudart.so.12)
-cudart_test(12_static ${cudart_folder}/linked-12)
+set(cudart_11 ${cudart_folder}/nvidia-cuda-runtime-cu11/nvidia/cuda_runtime/lib/libcudart.so.11.0)
+set(cudart_12 ${cudart_folder}/nvidia-cuda-runtime-cu12/nvidia/cuda_runtime/lib/libcudart.so.12)
+set(cudart_12_static ${cudart_folder}/linked-12)
+foreach(runtime 11 12 12_static)
+  cudart_test(${runtime} ${cudart_${runtime}})
+endforeach()
+# Older drivers, each with the runtimes of its major version and older ones: it runs no newer ones.
+foreach(version 11.0 11.2 11.4 12.2)
+  cudart_test(11_on_${version} ${cudart_11} ${version})
+endforeach()
+cudart_test(12_on_12.2 ${cudart_12} 12.2)
+cudart_test(12_static_on_12.2 ${cudart_12_static} 12.2)
 cudart_test(static ${lookup_folder}/cudart_static)
 find_library(FRAGSHIM_CUDART cudart PATHS ${toolkit}/lib64 ${toolkit}/lib)
 if(FRAGSHIM_CUDART)
