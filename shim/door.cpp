@@ -69,12 +69,23 @@ CUresult served(ContextHeap& heap, HeapKind kind, Address address, Bytes size,
   return CUDA_SUCCESS;
 }
 
+/// The device has said that it can do what the heap needs, and cannot. The program, which never
+/// asked for that, goes on.
+void warn_of_unsupported() noexcept {
+  log::warning(
+      "unsupported",
+      "the driver refuses what fragshim makes memory of: such requests go to the driver as "
+      "they are, uncounted");
+}
+
 /// The second half of serve(): the heap has refused, with `status`.
 std::optional<CUresult> serve_under_pressure(ContextHeap& heap, HeapKind kind, Bytes size,
                                              StreamId stream, Status status,
                                              CUdeviceptr* out) noexcept {
   if (!status.no_memory()) {
-    if (status.code == 0) return {};
+    const bool unsupported = status.outcome == Outcome::unsupported;
+    if (unsupported) warn_of_unsupported();
+    if (unsupported || status.code == 0) return {};
     return static_cast<CUresult>(status.code);
   }
   Heap& from = *heap.door(kind).heap;

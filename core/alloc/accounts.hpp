@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/device/device.hpp"
 #include "core/record/metrics.hpp"
 
 namespace fragshim::accounts {
@@ -21,6 +22,11 @@ inline void freed(Counters& c, Bytes requested, Bytes size) {
   c.allocated -= size;
   ++c.frees;
   --c.live_blocks;
+}
+
+/// What a device cannot do at all is no lack of memory: the request goes elsewhere.
+inline void refused(Counters& c, Status why) {
+  if (why.outcome != Outcome::unsupported) ++c.ooms;
 }
 
 inline void reserved(Counters& c, Bytes size) {

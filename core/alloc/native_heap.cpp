@@ -1,5 +1,6 @@
 #include "core/alloc/native_heap.hpp"
 
+#include "core/alloc/accounts.hpp"
 #include "core/alloc/policy.hpp"
 
 namespace fragshim {
@@ -37,7 +38,7 @@ Grant NativeHeap::allocate(Bytes size, StreamId stream) noexcept {
       return {block->address, {}};
     }
   }
-  ++store_.counters.ooms;
+  accounts::refused(store_.counters, request.failure);
   return {0, request.failure};
 }
 

@@ -14,17 +14,19 @@ constexpr Bytes least_span = GiB;
 }  // namespace
 
 /// Reserves the heap's addresses at its first request: fewer where a process may not have so many
-/// (ulimit -v, a sanitizer's shadow). False: the device has none.
-bool VirtualHeap::reserve_range(HeapLock& lock) noexcept {
+/// (ulimit -v, a sanitizer's shadow). False: the device has none, which is no want of memory.
+bool VirtualHeap::reserve_range(Request& request, HeapLock& lock) noexcept {
   if (base_.load(std::memory_order_relaxed) != 0) return true;
   Address base = 0;
   Bytes span = options_.span;
+  Status reserved;
   {
     Unlocked unlocked(lock);
-    while (!device_.reserve(span, &base).ok()) {
-      span /= 2;
-      if (span < least_span) return false;
-    }
+    while (!(reserved = device_.reserve(span, &base)).ok() && span / 2 >= least_span) span /= 2;
+  }
+  if (!reserved.ok()) {
+    request.failure = {Outcome::unsupported, reserved.code};
+    return false;
   }
   if (base_.load(std::memory_order_relaxed) != 0 || !store_.prepare(2)) {
     Unlocked unlocked(lock);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/alloc/accounts.hpp"
 #include "core/alloc/policy.hpp"
 
 namespace fragshim {
@@ -47,7 +48,7 @@ Grant VirtualHeap::allocate(Bytes size, StreamId stream) noexcept {
       return {block->address, {}};
     }
   }
-  ++store_.counters.ooms;
+  accounts::refused(store_.counters, request.failure);
   return {0, request.failure};
 }
 

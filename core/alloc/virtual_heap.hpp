@@ -156,7 +156,7 @@ class VirtualHeap final : public Heap {
   bool order_behind(StreamId lender, StreamId taker, bool wait, HeapLock& lock) noexcept;
 
   // Memory from the device (virtual_growth.cpp).
-  bool reserve_range(HeapLock& lock) noexcept;
+  bool reserve_range(Request& request, HeapLock& lock) noexcept;
   Block* grow(Request& request, HeapLock& lock) noexcept;
   Site find_site(const Request& request) const noexcept;
   Site site_at(Block* hole, const Request& request) const noexcept;

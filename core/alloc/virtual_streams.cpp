@@ -21,7 +21,7 @@ constexpr auto last_resort = std::chrono::milliseconds(20);
 Block* VirtualHeap::obtain(Request& request, HeapLock& lock) noexcept {
   const Counted here(at_work_);
   const Counted use(request.slot->users);
-  if (!reserve_range(lock)) return nullptr;
+  if (!reserve_range(request, lock)) return nullptr;
   if (collect_returning(lock)) {
     if (Block* block = take_own(request)) return block;
   }

@@ -102,7 +102,7 @@ inline void HeapModel::allocate() {
   say("allocate ", size, " on ", stream, ": ", grant.address);
   if (grant.address == 0) {
     require(!grant.status.ok(), "a refusal that says ok");
-    ++refusals_;
+    if (grant.status.outcome != Outcome::unsupported) ++refusals_;
     if (faults_ == faults) check_refusal(size, before);
     return;
   }

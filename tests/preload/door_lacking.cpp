@@ -41,6 +41,22 @@ TEST_CASE("without virtual memory cudaMalloc is served from segments, whatever t
   release(two);
 }
 
+TEST_CASE("a GPU that says it has virtual memory and has none leaves the door to the driver",
+          "[refused]") {
+  const Primary context;
+  const Stream stream;
+  const std::uint64_t allocated = driver_calls("cuMemAllocAsync");
+  const CUdeviceptr one = allocate_on(stream, 1 * MiB);
+  const CUdeviceptr two = allocate_on(stream, 1 * MiB);
+  CHECK(driver_calls("cuMemAddressReserve") > 0);
+  CHECK(driver_calls("cuMemAllocAsync") == allocated + 2);
+  touch(one, 1 * MiB, stream);
+  release_on(stream, one);
+  CHECK(cuMemFree(two) == CUDA_SUCCESS);
+  CHECK(cuMemFree(two) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(pool_statistic(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
+}
+
 TEST_CASE("what a driver before CUDA 11.2 lacks is found nowhere in it, and fails if it is called",
           "[oldest]") {
   int version = 0;

@@ -40,6 +40,10 @@ if(TARGET fragshim AND TARGET standin_driver)
     door_test(serve_${version} "[serve]"
               "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/standin-${version}")
   endforeach()
+  foreach(call cuMemAddressReserve cuMemCreate cuMemMap cuMemSetAccess)
+    door_test(refused_${call} "[refused]" "STANDIN_FAIL=${call}:every:1:801")
+  endforeach()
+  door_test(no_addresses "[refused]" "STANDIN_FAIL=cuMemAddressReserve:every:1:2")
   # A driver without stream-ordered memory.
   add_dependencies(door_tests standin_driver_11_0)
   door_test(oldest "[oldest]" "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/standin-11.0")
