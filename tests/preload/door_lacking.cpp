@@ -58,7 +58,7 @@ TEST_CASE("a GPU that says it has virtual memory and has none leaves the door to
 }
 
 TEST_CASE("what a driver before CUDA 11.2 lacks is found nowhere in it, and fails if it is called",
-          "[oldest]") {
+          "[oldest][dlsym]") {
   int version = 0;
   REQUIRE(cuDriverGetVersion(&version) == CUDA_SUCCESS);
   REQUIRE(version == 11000);
