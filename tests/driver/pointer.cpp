@@ -129,8 +129,10 @@ Pointer look_at(CUdeviceptr address) {
   const auto where = machine == nullptr ? std::nullopt : machine->device.mapped_physical(address);
   if (!where) return pointer;
   pointer.known = pointer.mapped = true;
-  pointer.start = address - where->offset;
-  pointer.allocation.size = where->offset + where->size;
+  // Its range is all that was reserved there, while cuMemGetAddressRange tells of the mapping.
+  const auto reserved = machine->device.reservation_of(address);
+  pointer.start = reserved->address;
+  pointer.allocation.size = reserved->size;
   pointer.allocation.device = machine->ordinal;
   pointer.allocation.buffer_id = where->handle;
   return pointer;

@@ -13,7 +13,7 @@ LIMITS = {
     "async_1MiB": (300, None),
     "async_20MiB": (300, None),
 }
-ROUNDS = 2  # in turn with native; a busy host only adds to a cost, so each case counts with its best
+ROUNDS = 3  # in turn with native; a busy host only adds to a cost, so each case counts with its best
 
 
 def take_costs(costs, finished):
