@@ -1,5 +1,6 @@
 #include "core/alloc/virtual_heap.hpp"
 
+#include <new>
 #include <utility>
 
 #include "core/alloc/accounts.hpp"
@@ -25,6 +26,7 @@ VirtualHeap::VirtualHeap(Device& device, const AllocationConfig& config,
   // A block of max_split_size or more serves no smaller request: joined without a limit, all free
   // memory would soon be one such block.
   store_.merge_limit = config_.max_split_size;
+  if (idle_ == nullptr || everywhere_ == nullptr) throw std::bad_alloc();
 }
 
 Grant VirtualHeap::allocate(Bytes size, StreamId stream) noexcept {
@@ -37,7 +39,7 @@ Grant VirtualHeap::allocate(Bytes size, StreamId stream) noexcept {
     request.small = policy::is_small(request.size);
     request.slot = store_.slots.find_or_create(stream);
   }
-  if (request.slot != nullptr && idle_ != nullptr && everywhere_ != nullptr && store_.prepare(1)) {
+  if (request.slot != nullptr && store_.prepare(1)) {
     if (returning_ > 0 && ++operations_ % look_after == 0) collect_returning(lock);
     Block* block = take_recent(request);
     if (block == nullptr) block = take_own(request);

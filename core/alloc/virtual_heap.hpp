@@ -64,7 +64,7 @@ struct VirtualOptions {
 
 class VirtualHeap final : public Heap {
  public:
-  /// The device's granularity() must not be 0.
+  /// The device's granularity() must not be 0. Throws std::bad_alloc where the host has no memory.
   VirtualHeap(Device& device, const AllocationConfig& config, const VirtualOptions& options = {});
 
   Grant allocate(Bytes size, StreamId stream) noexcept override;
