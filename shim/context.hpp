@@ -35,7 +35,7 @@ struct Gpu {
 };
 
 /// The record of a GPU, with limits and pools looked up at its first use; null for an ordinal that
-/// is out of range.
+/// is out of range, and while the settings cannot be read.
 Gpu* gpu_at(CUdevice device) noexcept;
 /// The GPU whose default pool this is; null where it is some other pool.
 Gpu* gpu_of_default_pool(CUmemoryPool pool) noexcept;

@@ -47,6 +47,7 @@ Gpu* gpu_at(CUdevice device) noexcept {
   if (device < 0 || device >= Gpu::max_gpus) return nullptr;
   const auto index = static_cast<std::size_t>(device);
   if (!prepared[index].load(std::memory_order_acquire)) {
+    if (!settings_are_read()) return nullptr;
     prepare(device, gpus[index]);
     prepared[index].store(true, std::memory_order_release);
   }

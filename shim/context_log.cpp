@@ -1,6 +1,7 @@
 // What the log is told of contexts: the cards, and the heaps in each.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <new>
 #include <string>
@@ -74,14 +75,16 @@ log::DeviceInfo describe(const Gpu& gpu) {
 
 void announce(ContextHeap& heap) noexcept {
   if (heap.gpu.announced.exchange(true)) return;
-  static auto* const source = new (std::nothrow) Source;
-  if (source == nullptr) return;
+  alignas(Source) static std::byte place[sizeof(Source)];
+  static Source* const source = new (place) Source;
   log::set_source(source);
+  bool known = false;
   try {
-    log::start(describe(heap.gpu));
+    known = log::start(describe(heap.gpu));
   } catch (const std::bad_alloc&) {
-    heap.gpu.announced.store(false);
+    // Until the host has memory again, the log does not know of the card.
   }
+  if (!known) heap.gpu.announced.store(false);
 }
 
 log::HeapView view_of(ContextHeap& heap, HeapKind kind) noexcept {

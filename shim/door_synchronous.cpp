@@ -25,8 +25,7 @@ std::size_t pitch_of(const ContextHeap& heap, std::size_t width) noexcept {
 
 /// What cudaFree did besides freeing: wait for the device. Some programs use it as a barrier.
 void wait_if_strict() noexcept {
-  static const bool strict = settings().strict_free;
-  ContextHeap* const here = strict ? current_heap() : nullptr;
+  ContextHeap* const here = settings().strict_free ? current_heap() : nullptr;
   if (here != nullptr) here->cuda.synchronize();
 }
 

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <new>
 #include <string_view>
 
 #include "shim/lookup.hpp"
@@ -20,7 +19,7 @@ FRAGSHIM_USED(FRAGSHIM_CHECK)
 namespace fragshim {
 namespace {
 
-constinit Published<Driver> found;
+constinit PublishedInPlace<Driver> found;
 
 template <typename Function>
 void resolve(void* library, const char* name, Function*& entry) {
@@ -32,13 +31,12 @@ const Driver* find(int flags) {
   // The handle is kept: the entries must stay valid.
   void* const library = dlopen("libcuda.so.1", RTLD_LAZY | flags);
   if (!library) return nullptr;
-  auto* const table = new (std::nothrow) Driver;
-  if (!table) return nullptr;
-#define FRAGSHIM_RESOLVE(name, ...) resolve(library, #name, table->name);
-  FRAGSHIM_HOOKED(FRAGSHIM_RESOLVE)
-  FRAGSHIM_USED(FRAGSHIM_RESOLVE)
+  return found.make([library](Driver& table) {
+#define FRAGSHIM_RESOLVE(name, ...) resolve(library, #name, table.name);
+    FRAGSHIM_HOOKED(FRAGSHIM_RESOLVE)
+    FRAGSHIM_USED(FRAGSHIM_RESOLVE)
 #undef FRAGSHIM_RESOLVE
-  return found.publish(table);
+  });
 }
 
 }  // namespace

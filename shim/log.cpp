@@ -1,7 +1,6 @@
 #include "shim/log.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <limits>
 #include <new>
@@ -38,17 +37,23 @@ Session* session() noexcept {
   return existing;
 }
 
-/// Runs what may throw or be cancelled; errno is the program's.
+/// Runs what may throw or be cancelled; errno is the program's. False: there was no host memory; a
+/// record is lost, the program goes on.
 template <typename Function>
-void guarded(Function&& function) noexcept {
+bool guarded(Function&& function) noexcept {
   const NoCancel no_cancel;
   const int previous_error = errno;
+  bool done = false;
   try {
-    if (Session* const log = session()) function(*log);
+    if (Session* const log = session()) {
+      function(*log);
+      done = true;
+    }
   } catch (...) {
-    // Out of host memory: the record is lost, the program goes on.
+    // Only host memory can be short here.
   }
   errno = previous_error;
+  return done;
 }
 
 void warn_of_torch(Session& log) {
@@ -63,16 +68,14 @@ std::int64_t interval_ns() noexcept { return std::int64_t{settings().log_interva
 
 void set_source(HeapSource* source) noexcept { heaps.store(source, std::memory_order_release); }
 
-void start(const DeviceInfo& device) noexcept {
-  Session* const log = current.load(std::memory_order_acquire);
-  if (log && log->has_started(device.device)) return;
-  guarded([&](Session& opened) {
+bool start(const DeviceInfo& device) noexcept {
+  return guarded([&](Session& opened) {
     opened.start(device);
     if (opened.finished()) return;
-    trace_start(device.device, device.total_memory);
-    if (overridden_after_start()) warn_of_torch(opened);
     std::int64_t expected = never;
     next_sample.compare_exchange_strong(expected, coarse_now() + interval_ns());
+    trace_start(device.device, device.total_memory);
+    if (overridden_after_start()) warn_of_torch(opened);
   });
 }
 
@@ -107,7 +110,7 @@ void warning(std::string_view code, std::string_view text) noexcept {
 
 void note(std::string_view text) noexcept {
   if (!verbose()) return;
-  guarded([&](Session&) { write_stderr("fragshim: " + std::string(text)); });
+  say(text);
 }
 
 bool verbose() noexcept { return settings().verbose; }

@@ -86,8 +86,8 @@ struct TrimReport {
 void set_source(HeapSource* source) noexcept;
 
 /// The first successful allocation on a device: opens the file and writes the start record.
-/// Cheap and idempotent afterwards (one start record a device).
-void start(const DeviceInfo& device) noexcept;
+/// Idempotent (one start record a device). False where the host has no memory for it: try again.
+bool start(const DeviceInfo& device) noexcept;
 
 /// A heap is about to go (its context is destroyed or reset): keeps its totals for the exit record
 /// and writes a last sample. The heap must still answer usage().

@@ -23,23 +23,14 @@ sigset_t signals_of_writes() noexcept {
   return signals;
 }
 
-}  // namespace
-
-OpenedFile create_log_file(const std::string& path) {
-  char created[PATH_MAX];
-  const int descriptor = create_own_file(path.c_str(), O_WRONLY | O_APPEND, created);
-  if (descriptor >= 0) return {descriptor, created, {}};
-  char buffer[128];
-  const char* const why = why_not_created(errno, buffer, sizeof buffer);
-  return {-1, {}, "cannot create the log " + path + ": " + why + "; going on without it"};
-}
-
-void write_stderr(std::string_view line) noexcept {
+/// In one call, and without host memory.
+void write_line(std::string_view prefix, std::string_view line) noexcept {
   const NoCancel no_cancel;
   const NoWriteSignals no_signals;
   char buffer[2048];
-  const std::size_t length = line.size() < sizeof buffer ? line.size() : sizeof buffer - 1;
-  std::memcpy(buffer, line.data(), length);
+  prefix.copy(buffer, prefix.size());
+  const std::size_t length =
+      prefix.size() + line.copy(buffer + prefix.size(), sizeof buffer - 1 - prefix.size());
   buffer[length] = '\n';
   const int previous_error = errno;
   if (write(STDERR_FILENO, buffer, length + 1) < 0) {
@@ -47,6 +38,26 @@ void write_stderr(std::string_view line) noexcept {
   }
   errno = previous_error;
 }
+
+}  // namespace
+
+OpenedFile create_log_file(const std::string& path) {
+  OpenedFile file;
+  file.path.reserve(PATH_MAX);  // once there is a file nothing may throw
+  char created[PATH_MAX];
+  file.descriptor = create_own_file(path.c_str(), O_WRONLY | O_APPEND, created);
+  if (file.descriptor >= 0) {
+    file.path = created;
+    return file;
+  }
+  char buffer[128];
+  const char* const why = why_not_created(errno, buffer, sizeof buffer);
+  return {-1, {}, "cannot create the log " + path + ": " + why + "; going on without it"};
+}
+
+void write_stderr(std::string_view line) noexcept { write_line({}, line); }
+
+void say(std::string_view text) noexcept { write_line("fragshim: ", text); }
 
 NoCancel::NoCancel() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous_); }
 

@@ -42,6 +42,8 @@ class LineLogger {
 
 /// Writes one line to stderr at once, whatever the program has done to its streams.
 void write_stderr(std::string_view line) noexcept;
+/// The same behind "fragshim: ".
+void say(std::string_view text) noexcept;
 
 /// No thread is cancelled within this scope: pthread_cancel unwinds through the calls that write,
 /// and our functions let nothing pass.

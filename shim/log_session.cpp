@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 #include "config/environment.hpp"
 #include "config/file_pattern.hpp"
@@ -88,38 +89,50 @@ bool Session::has_started(int device) const noexcept {
   return (started_.load(std::memory_order_acquire) & device_bit(device)) != 0;
 }
 
+/// Throws before anything has begun, or not at all: a later call can begin anew.
 void Session::start(const DeviceInfo& device) {
-  const ProcessFacts process = process_facts();
-  std::vector<Warning> early;
+  const Stamp stamp = stamp_now();
+  std::vector<std::string> records{start_record(stamp, process_facts(), device, settings())};
   std::string problem;
   {
     const Lock lock(mutex_);
     if (has_started(device.device) || finished()) return;
+    for (const auto& [code, text] : early_warnings_) {
+      records.push_back(warning_record(stamp, code, text));
+    }
     if (!opened_) problem = open();
-    early.swap(early_warnings_);
+    early_warnings_.clear();
     started_.fetch_or(device_bit(device.device), std::memory_order_acq_rel);
   }
-  const Stamp stamp = stamp_now();
-  write(start_record(stamp, process, device, settings()));
-  for (const auto& [code, text] : early) write(warning_record(stamp, code, text));
-  if (!problem.empty()) write_stderr("fragshim: " + problem);
+  for (const std::string& record : records) write(record);
+  if (!problem.empty()) say(problem);
 }
 
 /// With the lock held: creates the file. Returns what there is to tell the user.
 std::string Session::open() {
-  opened_ = true;
+  std::string problem;
+  if (!settings().log.empty()) {
+    OpenedFile file = create_log_file(expand_file_pattern(settings().log, ProcessEnvironment{}));
+    if (file.descriptor >= 0) {
+      LineLogger* const logger = LineLogger::create(file.descriptor, &write_failed);
+      if (logger == nullptr) {
+        unlink(file.path.c_str());
+        throw std::bad_alloc();
+      }
+      path_ = std::move(file.path);
+      logger_.store(logger, std::memory_order_release);
+    } else {
+      problem = std::move(file.problem);
+    }
+  }
   start_ns_ = steady_now_ns();
-  if (settings().log.empty()) return {};
-  OpenedFile file = create_log_file(expand_file_pattern(settings().log, ProcessEnvironment{}));
-  if (file.descriptor < 0) return file.problem;
-  path_ = std::move(file.path);
-  logger_.store(LineLogger::create(file.descriptor, &write_failed), std::memory_order_release);
-  return {};
+  opened_ = true;
+  return problem;
 }
 
 void Session::write(const std::string& line) noexcept {
   if (LineLogger* const logger = logger_.load(std::memory_order_acquire)) logger->write(line);
-  if (settings().verbose) write_stderr("fragshim: " + line);
+  if (settings().verbose) say(line);
 }
 
 void Session::observe(const std::vector<HeapSample>& samples) {
@@ -186,11 +199,11 @@ void Session::warning(std::string_view code, std::string_view text) {
     const Lock lock(mutex_);
     const auto said = std::find(warning_codes_.begin(), warning_codes_.end(), code);
     if (said != warning_codes_.end()) return;
-    warning_codes_.emplace_back(code);
     early = !opened_;
     if (early) early_warnings_.emplace_back(code, text);
+    warning_codes_.emplace_back(code);
   }
-  write_stderr("fragshim: " + std::string(text));
+  say(text);
   if (early) return;
   LineLogger* const logger = logger_.load(std::memory_order_acquire);
   if (logger) logger->write(warning_record(stamp_now(), code, text));

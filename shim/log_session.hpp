@@ -35,7 +35,6 @@ class RecordRate {
 /// session's own lock covers its tables, never a write or a call to the source.
 class Session {
  public:
-  bool has_started(int device) const noexcept;
   bool finished() const noexcept { return finished_.load(std::memory_order_relaxed); }
 
   void start(const DeviceInfo& device);
@@ -52,6 +51,7 @@ class Session {
   using Lock = std::lock_guard<std::mutex>;
   using Warning = std::pair<std::string, std::string>;
 
+  bool has_started(int device) const noexcept;
   std::string open();
   void write(const std::string& line) noexcept;
   void observe(const std::vector<HeapSample>& samples);

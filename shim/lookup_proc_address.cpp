@@ -1,7 +1,6 @@
 // cuGetProcAddress in both its forms. cudart asks for everything through it, and for itself first:
 // cuGetProcAddress at version 11030 is the form with four arguments, at 12000 the one with five.
 #include <array>
-#include <new>
 #include <string_view>
 
 #include "shim/hooks.hpp"
@@ -22,7 +21,7 @@ struct Entry {
   void* hook;
 };
 using Entries = std::array<Entry, count>;
-constinit Published<Entries> entries;
+constinit PublishedInPlace<Entries> entries;
 
 void* ask(const Driver& real, std::string_view name, int since) {
   constexpr std::string_view per_thread = "_ptsz";
@@ -42,14 +41,13 @@ void* ask(const Driver& real, std::string_view name, int since) {
 
 const Entries* known_entries(const Driver& real) {
   if (const Entries* const known = entries.get()) return known;
-  auto* const made = new (std::nothrow) Entries;
-  if (!made) return nullptr;
-  Entry* row = made->data();
+  return entries.make([&real](Entries& made) {
+    Entry* row = made.data();
 #define FRAGSHIM_ROW(name, since, parameters) \
   *row++ = {real.name ? ask(real, #name, since) : nullptr, reinterpret_cast<void*>(&::name)};
-  FRAGSHIM_HOOKED(FRAGSHIM_ROW)
+    FRAGSHIM_HOOKED(FRAGSHIM_ROW)
 #undef FRAGSHIM_ROW
-  return entries.publish(made);
+  });
 }
 
 /// Puts our function in the place of a hooked entry; leaves every other answer alone.

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -67,10 +68,12 @@ const Settings& defaults() noexcept {
 const Settings& load() noexcept {
   watch_fork_and_exit();
   try {
-    const auto* const made = new Settings(load_settings());
-    const Settings* const known = published.publish(made);
+    auto made = std::make_unique<const Settings>(load_settings());
+    const Settings* const known = published.publish(made.get());
+    if (known != made.get()) return *known;
+    static_cast<void>(made.release());
     const bool checked_by_fragrun = std::getenv("FRAGSHIM_FLAGS") != nullptr;
-    if (known == made && !checked_by_fragrun) say_problems(*known);
+    if (!checked_by_fragrun) say_problems(*known);
     return *known;
   } catch (const std::exception&) {
     const Settings* const known = published.get();
@@ -90,5 +93,7 @@ const Settings& settings() noexcept {
   const Settings* const known = published.get();
   return known ? *known : load();
 }
+
+bool settings_are_read() noexcept { return &settings() == published.get(); }
 
 }  // namespace fragshim

@@ -30,6 +30,10 @@ inline bool passing_through() noexcept {
 /// From the first call on, a forked child stands aside.
 const Settings& settings() noexcept;
 
+/// False where settings() are but the defaults, for want of host memory: what is decided by them
+/// for good has to wait.
+bool settings_are_read() noexcept;
+
 /// FRAGSHIM_MODE=observe: measure, but let every call through.
 inline bool observing() noexcept { return settings().mode == Mode::observe; }
 

@@ -66,22 +66,24 @@ void detail::append_trace(TraceWriter& writer, log::HeapKind door, Action action
   writer.append({now_ns(), address, size, stream, thread_id(), action, door_of(door)});
 }
 
-void trace_start(int device, Bytes device_total) noexcept {
+void trace_start(int device, Bytes device_total) {
+  if (begun.load() || settings().trace.empty()) return;
+  const std::string path = expand_file_pattern(settings().trace, ProcessEnvironment{});
+  auto writer = std::make_unique<TraceWriter>();
   if (begun.exchange(true)) return;
-  try {
-    if (settings().trace.empty()) return;
-    const std::string path = expand_file_pattern(settings().trace, ProcessEnvironment{});
-    auto writer = std::make_unique<TraceWriter>();
-    TraceHeader header;
-    header.start_ns = now_ns();
-    header.device = static_cast<std::uint32_t>(device);
-    header.device_total = device_total;
-    const Status opened = writer->open(path.c_str(), header, &on_stop);
-    if (!opened.ok()) return warn_of_no_trace(path, opened.code);
-    detail::trace_writer.store(writer.release(), std::memory_order_release);
-  } catch (const std::exception&) {
-    // No host memory: no trace.
+  TraceHeader header;
+  header.start_ns = now_ns();
+  header.device = static_cast<std::uint32_t>(device);
+  header.device_total = device_total;
+  const Status opened = writer->open(path.c_str(), header, &on_stop);
+  if (!opened.ok()) {
+    begun.store(false);  // until it has been said, which takes host memory
+    warn_of_no_trace(path, opened.code);
+    begun.store(true);
+    return;
   }
+  // Never freed: the program's last destructors may free device memory.
+  detail::trace_writer.store(writer.release(), std::memory_order_release);
 }
 
 void trace_finish() noexcept {

@@ -47,8 +47,9 @@ inline void trace_trim() noexcept {
   detail::trace(log::HeapKind::stream_ordered, Action::trim, 0, 0, 0);
 }
 
-/// Creates the trace file where FRAGSHIM_TRACE asks for one. Once; by log::start.
-void trace_start(int device, Bytes device_total) noexcept;
+/// Creates the trace file where FRAGSHIM_TRACE asks for one. Once; by log::start. Throws
+/// std::bad_alloc where there is no host memory to begin with: a later call may.
+void trace_start(int device, Bytes device_total);
 /// Ends the trace; later events are dropped.
 void trace_finish() noexcept;
 /// In a forked child: the parent's trace is left alone.

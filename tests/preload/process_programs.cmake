@@ -8,7 +8,7 @@ set_target_properties(process_life PROPERTIES OUTPUT_NAME life RUNTIME_OUTPUT_DI
 list(APPEND lookup_targets process_life)
 
 # Users of the driver API, to be run on the stand-in driver.
-foreach(name endings faults ipc log_faults)
+foreach(name endings faults ipc log_faults no_memory)
   add_executable(process_${name} process_programs/${name}.cpp)
   target_link_libraries(process_${name} PRIVATE fragshim_flags ${CMAKE_DL_LIBS} Threads::Threads)
   target_include_directories(process_${name} SYSTEM PRIVATE ${FRAGSHIM_CUDA_INCLUDE})
