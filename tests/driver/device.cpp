@@ -5,6 +5,7 @@
 #include "tests/driver/call.hpp"
 #include "tests/driver/context.hpp"
 #include "tests/driver/pools.hpp"
+#include "tests/driver/reentry.hpp"
 #include "tests/driver/settings.hpp"
 
 namespace standin {
@@ -94,7 +95,15 @@ extern "C" {
 
 CUresult CUDAAPI cuInit(unsigned int flags) {
   return entry(
-      "cuInit", [&] { return flags != 0 ? CUDA_ERROR_INVALID_VALUE : initialise(); }, false);
+      "cuInit",
+      [&] {
+        if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+        const bool first = !initialised();
+        if (first && reenter(false) != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
+        const CUresult result = initialise();
+        return first && result == CUDA_SUCCESS ? reenter(true) : result;
+      },
+      false);
 }
 
 CUresult CUDAAPI cuDriverGetVersion(int* version) {

@@ -40,6 +40,7 @@ Settings read() {
   read_number("STANDIN_VERSION", 9000, built_version, &settings.version);
   read_switch("STANDIN_VIRTUAL", &settings.virtual_memory);
   read_switch("STANDIN_AUTO", &settings.automatic);
+  read_switch("STANDIN_REENTER", &settings.reenter);
   int number = 0;
   read_number("STANDIN_DELAY_MS", 0, 1000000, &number);
   settings.delay = std::chrono::milliseconds(number);

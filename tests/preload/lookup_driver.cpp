@@ -69,6 +69,24 @@ TEST_CASE("a driver that forwards to another library") {
   CHECK(compare(probe(kind)) > 100);
 }
 
+TEST_CASE("a driver that looks itself up and calls what it exports within cuInit") {
+  if (standin_folder().empty()) return;
+  for (const std::string mode : {"allocate", "observe", "off"}) {
+    for (const std::string version : {"", "-12.2", "-11.4"}) {
+      const Outcome outcome =
+          run_preloaded({probe("faults")}, {{"LD_LIBRARY_PATH", standin_folder() + version},
+                                            {"STANDIN_REENTER", "1"},
+                                            {"FRAGSHIM_MODE", mode},
+                                            {"FRAGSHIM_LOG", "off"},
+                                            {"FRAGSHIM_QUIET", "1"}});
+      INFO(mode << version);
+      CHECK(outcome.code == 0);
+      CHECK(outcome.errors == "");
+      CHECK(outcome.output == "refused 0\nmissing 0\n");
+    }
+  }
+}
+
 TEST_CASE("in mode off nothing is swapped") {
   const std::string folder = probe("forwarding");
   CHECK(look_up(folder, {}) ==

@@ -36,10 +36,4 @@ Result cuGetProcAddress_v2(const char* symbol, void** out, int version, unsigned
   return inner<Function>("cuGetProcAddress_v2")(symbol, out, version, flags, status);
 }
 #endif
-
-/// What the driver finds when it looks one of its own entries up.
-void* forwarding_finds_itself(const char* name) {
-  static void* const self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  return dlsym(self, name);
-}
 }
