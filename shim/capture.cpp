@@ -2,14 +2,19 @@
 
 #include <sched.h>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <mutex>
+#include <new>
 
 #include "shim/driver.hpp"
 
 namespace fragshim::capture {
+
+struct Capture {
+  StreamId stream;
+  CUcontext context;
+  Capture* next;
+};
+
 namespace detail {
 constinit std::atomic<int> underway{0};
 
@@ -26,29 +31,27 @@ namespace {
 
 constinit std::atomic<int> in_gate{0};
 
-/// The streams on which captures have begun. More at once than there is room for are counted by
-/// nobody: `begun` takes back their announcement.
-struct Table {
-  struct Entry {
-    StreamId stream;
-    CUcontext context;
-  };
-  std::mutex mutex;
-  std::array<Entry, 256> entries;
-  std::size_t size = 0;
+constinit std::mutex mutex;
+constinit Capture* first = nullptr;  // of those that have begun
 
-  template <class Matches>
-  void remove(Matches matches) noexcept {
-    const std::lock_guard lock(mutex);
-    const auto end = entries.begin() + static_cast<std::ptrdiff_t>(size);
-    const auto kept = std::remove_if(entries.begin(), end, matches);
-    const auto removed = static_cast<int>(end - kept);
-    size -= static_cast<std::size_t>(removed);
-    if (removed != 0) detail::underway.fetch_sub(removed, std::memory_order_seq_cst);
+void drop(Capture* capture) noexcept {
+  delete capture;
+  detail::underway.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+template <class Matches>
+void drop_where(Matches matches) noexcept {
+  const std::lock_guard lock(mutex);
+  for (Capture** link = &first; *link != nullptr;) {
+    Capture* const capture = *link;
+    if (matches(*capture)) {
+      *link = capture->next;
+      drop(capture);
+    } else {
+      link = &capture->next;
+    }
   }
-};
-
-constinit Table table{};
+}
 
 }  // namespace
 
@@ -73,32 +76,34 @@ Relaxed::~Relaxed() {
   if (exchanged_) driver()->cuThreadExchangeStreamCaptureMode(&mode_);
 }
 
-void announce() noexcept {
+Capture* announce(const StreamRef& stream, CUcontext context) noexcept {
+  auto* const announced = new (std::nothrow) Capture{stream.id, context, nullptr};
+  if (announced == nullptr) return nullptr;
   detail::underway.fetch_add(1, std::memory_order_seq_cst);
   // Calls made behind the gate take a microsecond; one that hangs must not hang the program.
   for (int turn = 0; turn < 100'000; ++turn) {
-    if (in_gate.load(std::memory_order_seq_cst) == 0) return;
+    if (in_gate.load(std::memory_order_seq_cst) == 0) break;
     sched_yield();
   }
+  return announced;
 }
 
-void begun(const StreamRef& stream, CUcontext context) noexcept {
-  const std::lock_guard lock(table.mutex);
-  if (context == nullptr || table.size == table.entries.size()) {
-    detail::underway.fetch_sub(1, std::memory_order_seq_cst);
-    return;
-  }
-  table.entries[table.size++] = {stream.id, context};
+void begun(Capture* announced) noexcept {
+  const std::lock_guard lock(mutex);
+  announced->next = first;
+  first = announced;
 }
+
+void refused(Capture* announced) noexcept { drop(announced); }
 
 void ended(const StreamRef& stream) noexcept {
   if (!underway()) return;
-  table.remove([&](const Table::Entry& entry) { return entry.stream == stream.id; });
+  drop_where([&](const Capture& capture) { return capture.stream == stream.id; });
 }
 
 void context_gone(CUcontext context) noexcept {
   if (!underway()) return;
-  table.remove([&](const Table::Entry& entry) { return entry.context == context; });
+  drop_where([&](const Capture& capture) { return capture.context == context; });
 }
 
 }  // namespace fragshim::capture

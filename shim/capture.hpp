@@ -51,10 +51,15 @@ class Relaxed {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// Before the driver is asked to begin a capture: from here on one is underway.
-void announce() noexcept;
-/// Afterwards: it has begun on `stream` of `context`, or (null context) it has not.
-void begun(const StreamRef& stream, CUcontext context) noexcept;
+struct Capture;
+
+/// Before the driver is asked to begin a capture on `stream`, in `context` where that is known:
+/// from here on one is underway. Null, and none is, where the host has no memory to follow it.
+Capture* announce(const StreamRef& stream, CUcontext context) noexcept;
+/// Afterwards: it has begun.
+void begun(Capture* announced) noexcept;
+/// It has not.
+void refused(Capture* announced) noexcept;
 /// The capture that had begun on `stream` is over.
 void ended(const StreamRef& stream) noexcept;
 /// A context is gone, and its captures with it.

@@ -8,10 +8,14 @@ namespace {
 
 template <class Begin>
 CUresult begin_capture(const StreamRef& stream, Begin begin) noexcept {
-  const CUcontext context = context_of(stream);
-  capture::announce();
+  capture::Capture* const announced = capture::announce(stream, context_of(stream));
+  if (announced == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = begin();
-  capture::begun(stream, result == CUDA_SUCCESS ? context : nullptr);
+  if (result == CUDA_SUCCESS) {
+    capture::begun(announced);
+  } else {
+    capture::refused(announced);
+  }
   return result;
 }
 

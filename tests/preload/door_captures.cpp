@@ -88,6 +88,26 @@ TEST_CASE("the doors work beside a capture, in every mode, and do not spoil it",
   CHECK(hazards() == 0);
 }
 
+TEST_CASE("hundreds of captures at once count to the last", "[serve]") {
+  const Primary context;
+  const Stream other;
+  const std::vector<Stream> streams(600);
+  for (const Stream& stream : streams) begin_capture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  // The last to begin end last.
+  for (const Stream& stream : streams) {
+    const std::uint64_t before = driver_calls("cuMemAllocAsync");
+    const CUdeviceptr node = allocate_on(stream, 1 * MiB);
+    CHECK(driver_calls("cuMemAllocAsync") == before + 1);
+    release_on(stream, node);
+    if (&stream == &streams.back()) churn(other);
+    CHECK(cuGraphDestroy(end_capture(stream)) == CUDA_SUCCESS);
+  }
+  const CUdeviceptr block = allocate_on(other, 7 * MiB);
+  release_on(other, block);
+  CHECK(allocate_on(other, 7 * MiB) == block);
+  release_on(other, block);
+}
+
 TEST_CASE("after a capture memory is recycled as before", "[serve]") {
   const Primary context;
   const Stream stream;

@@ -113,6 +113,20 @@ CUstream new_stream() {
   return stream;
 }
 
+/// A capture begins and ends, or does not begin.
+void capture(CUstream stream) {
+  const auto begin = entry<CUresult (*)(CUstream, CUstreamCaptureMode)>("cuStreamBeginCapture_v2");
+  CUgraph graph = nullptr;
+  const CUresult begun = begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  if (begun == CUDA_SUCCESS) {
+    expect(entry<CUresult (*)(CUstream, CUgraph*)>("cuStreamEndCapture")(stream, &graph),
+           CUDA_SUCCESS, "the end of a capture");
+  } else {
+    expect(begun, CUDA_ERROR_OUT_OF_MEMORY, "a capture");
+    ++refused;
+  }
+}
+
 /// Some of every size through both doors, of which every other block is freed at once, on another
 /// stream.
 std::vector<Held> work(CUstream stream, CUstream other) {
@@ -126,6 +140,7 @@ std::vector<Held> work(CUstream stream, CUstream other) {
     }
   }
   give(freed, other);
+  capture(stream);
   return kept;
 }
 
