@@ -95,7 +95,8 @@ struct Driver {
   std::map<CUgraph, std::shared_ptr<Graph>> graphs;
   std::map<CUgraphExec, std::shared_ptr<Graph>> executables;
   std::map<Address, Allocation> allocations;
-  std::map<Address, Bytes> without_access;  // mappings that nothing may touch yet
+  std::map<Address, Bytes> without_access;                   // mappings that nothing may touch yet
+  std::map<CUdevice, std::map<Address, Bytes>> peer_access;  // ranges of others that a device may
   std::set<std::shared_ptr<Capture>> captures;
   std::atomic<std::uint64_t> last_id{0};
 };

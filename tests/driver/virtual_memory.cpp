@@ -2,6 +2,9 @@
 // to a device, not to a context.
 #include <sys/mman.h>
 
+#include <iterator>
+#include <map>
+
 #include "tests/driver/call.hpp"
 #include "tests/driver/context.hpp"
 #include "tests/driver/settings.hpp"
@@ -64,19 +67,20 @@ CUresult map(CUdeviceptr address, size_t size, Machine& machine, Physical memory
   return CUDA_SUCCESS;
 }
 
-/// Takes the mappings that begin in a range off the list of those without access.
-void forget_access(CUdeviceptr address, size_t size) {
-  const Lock lock(driver().mutex);
-  auto& all = driver().without_access;
-  all.erase(all.lower_bound(address), all.lower_bound(address + size));
+/// Takes what begins in a range off a list.
+void forget(std::map<Address, Bytes>& list, CUdeviceptr address, size_t size) {
+  list.erase(list.lower_bound(address), list.lower_bound(address + size));
 }
 
 CUresult unmap(CUdeviceptr address, size_t size) {
   Machine* machine = machine_at(address);
   if (machine == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUresult verdict = result_of(machine->device.unmap(address, size));
-  if (verdict == CUDA_SUCCESS) forget_access(address, size);
-  return verdict;
+  if (verdict != CUDA_SUCCESS) return verdict;
+  const Lock lock(driver().mutex);
+  forget(driver().without_access, address, size);
+  for (auto& [device, ranges] : driver().peer_access) forget(ranges, address, size);
+  return CUDA_SUCCESS;
 }
 
 CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc* access, size_t count) {
@@ -90,18 +94,29 @@ CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc* acc
     if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (machine_of(access[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   }
+  const Lock lock(driver().mutex);
   for (size_t i = 0; i < count; ++i) {
-    if (access[i].location.id != machine->ordinal) continue;
-    if (access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_NOT_SUPPORTED;
-    mprotect(reinterpret_cast<void*>(address), size, PROT_READ | PROT_WRITE);
-    forget_access(address, size);
+    const CUdevice device = access[i].location.id;
+    const bool all = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    if (device == machine->ordinal) {
+      if (!all) return CUDA_ERROR_NOT_SUPPORTED;
+      mprotect(reinterpret_cast<void*>(address), size, PROT_READ | PROT_WRITE);
+      forget(driver().without_access, address, size);
+    } else {
+      forget(driver().peer_access[device], address, size);
+      if (all) driver().peer_access[device][address] = size;
+    }
   }
   return CUDA_SUCCESS;
 }
 
-bool has_access(CUdeviceptr address) {
+/// Whether a device may touch an address of a machine's.
+bool has_access(CUdevice device, const Machine& machine, CUdeviceptr address) {
   const Lock lock(driver().mutex);
-  return !lacks_access(address, 1);
+  if (device == machine.ordinal) return !lacks_access(address, 1);
+  const auto& ranges = driver().peer_access[device];
+  auto next = ranges.upper_bound(address);
+  return next != ranges.begin() && address - std::prev(next)->first < std::prev(next)->second;
 }
 
 CUresult get_access(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
@@ -110,7 +125,8 @@ CUresult get_access(unsigned long long* flags, const CUmemLocation* location, CU
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (!machine->device.mapped_physical(address)) return CUDA_ERROR_INVALID_VALUE;
-  *flags = has_access(address) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  const bool all = has_access(location->id, *machine, address);
+  *flags = all ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 

@@ -1,4 +1,6 @@
 // Contexts and devices: made, destroyed, reset, made again.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -48,12 +50,21 @@ int wrong_answers(CUdevice device, CUcontext context, CUmemoryPool pool) {
   return wrong;
 }
 
+/// An entry by its exported name: the header gives the old forms' names to the new ones.
+template <class Argument>
+CUresult call(const std::string& name, Argument argument) {
+  const auto entry = reinterpret_cast<CUresult (*)(Argument)>(dlsym(RTLD_DEFAULT, name.c_str()));
+  REQUIRE(entry != nullptr);
+  return entry(argument);
+}
+
 }  // namespace
 
 TEST_CASE("a context destroyed takes its memory along", "[serve]") {
   const Primary primary;
   use_both_doors();
   const std::size_t before = free_memory();
+  const std::string destroy = GENERATE("cuCtxDestroy", "cuCtxDestroy_v2");
   for (int round = 0; round < 5; ++round) {
     CUcontext context = nullptr;
     REQUIRE(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
@@ -61,7 +72,7 @@ TEST_CASE("a context destroyed takes its memory along", "[serve]") {
     allocate(30 * MiB);  // never freed
     allocate_on(nullptr, 30 * MiB);
     REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
-    REQUIRE(cuCtxDestroy(context) == CUDA_SUCCESS);
+    REQUIRE(call(destroy, context) == CUDA_SUCCESS);
   }
   REQUIRE(cuCtxSetCurrent(primary.get()) == CUDA_SUCCESS);
   CHECK(free_memory() >= before);
@@ -70,12 +81,13 @@ TEST_CASE("a context destroyed takes its memory along", "[serve]") {
 
 TEST_CASE("a primary context is reset and used again", "[serve]") {
   const Primary primary;
+  const std::string reset = GENERATE("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2");
   for (int round = 0; round < 5; ++round) {
     use_both_doors();
     const CUdeviceptr lost = allocate(30 * MiB);
     const CUdeviceptr lost_too = allocate_on(nullptr, 30 * MiB);
     REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
-    REQUIRE(cuDevicePrimaryCtxReset(0) == CUDA_SUCCESS);
+    REQUIRE(call(reset, CUdevice{0}) == CUDA_SUCCESS);
     CUcontext again = nullptr;
     REQUIRE(cuDevicePrimaryCtxRetain(&again, 0) == CUDA_SUCCESS);
     REQUIRE(cuCtxSetCurrent(again) == CUDA_SUCCESS);
@@ -97,6 +109,30 @@ TEST_CASE("a primary context lives until its last holder releases it", "[serve][
   touch(block, 4 * MiB, nullptr);
   REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
   release(block);
+}
+
+TEST_CASE("the last release of a primary context takes its memory along", "[serve]") {
+  const std::string leave = GENERATE("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2");
+  REQUIRE(cuInit(0) == CUDA_SUCCESS);
+  while (cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS) continue;  // held since a reset
+  CUdeviceptr lost[2] = {};
+  std::size_t before = 0;
+  for (int round = 0; round < 5; ++round) {
+    CUcontext context = nullptr;
+    REQUIRE(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+    REQUIRE(cuCtxPushCurrent(context) == CUDA_SUCCESS);
+    if (round == 0) before = free_memory();
+    CHECK(free_memory() == before);
+    for (const CUdeviceptr block : lost) {
+      if (round > 0) CHECK(cuMemFree(block) != CUDA_SUCCESS);
+    }
+    use_both_doors();
+    lost[0] = allocate(30 * MiB);
+    lost[1] = allocate_on(nullptr, 30 * MiB);
+    REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+    REQUIRE(cuCtxPopCurrent(&context) == CUDA_SUCCESS);
+    REQUIRE(call(leave, CUdevice{0}) == CUDA_SUCCESS);
+  }
 }
 
 TEST_CASE("memory is freed from another context than its own", "[serve][watch]") {
@@ -174,6 +210,16 @@ TEST_CASE("access by a peer is given to what is mapped and to what comes", "[dev
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   REQUIRE(cuMemPoolSetAccess(default_pool(0), &access, 1) == CUDA_SUCCESS);
   CHECK(given() > last);
-  release_on(nullptr, before);
-  release_on(nullptr, after);
+  REQUIRE(cuMemPoolGetAccess(&pool_flags, default_pool(0), &access.location) == CUDA_SUCCESS);
+  CHECK(pool_flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  const CUdeviceptr later = allocate_on(nullptr, 1 * GiB);
+  for (const CUdeviceptr block : {before, after, later}) {
+    unsigned long long flags = 0;
+    REQUIRE(cuMemGetAccess(&flags, &access.location, block) == CUDA_SUCCESS);
+    CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    const CUmemLocation own{CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    REQUIRE(cuMemGetAccess(&flags, &own, block) == CUDA_SUCCESS);
+    CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    release_on(nullptr, block);
+  }
 }
