@@ -72,6 +72,7 @@ std::unique_ptr<Heap> synchronous_heap(ContextHeap& heap, const AllocationConfig
   options.reuse = NativeOptions::Reuse::fenced;
   options.allowed = heap.gpu.budget.limit();
   options.fence_spare = 64 * MiB;
+  options.large_unit = 64 * KiB;  // pages of GPUDirect and dma-buf; the driver aligns for them, too
   return std::make_unique<NativeHeap>(heap.synchronous.limited, segments, options);
 }
 

@@ -28,6 +28,7 @@ Grant NativeHeap::allocate(Bytes size, StreamId stream) noexcept {
   if (size <= largest_request) {
     request.size = policy::round_size(config_, size);
     request.small = policy::is_small(request.size);
+    if (!request.small) request.size = round_up(request.size, options_.large_unit);
     request.slot = store_.slots.find_or_create(fenced() ? all_streams : stream);
   }
   if (request.slot != nullptr && store_.prepare(1)) {

@@ -24,6 +24,8 @@ struct NativeOptions {
   /// Fenced reuse: so many freed bytes may wait before a fence is asked for them. The heap grows by
   /// as much at most, and several frees share a fence, which costs more than all the rest.
   Bytes fence_spare = 0;
+  /// Blocks of more than 1 MiB begin at multiples of this, and are as long.
+  Bytes large_unit = 512;
   /// Addresses of one expandable segment, in bytes; PyTorch takes 1 1/8 of the card.
   Bytes expandable_span = 162 * GiB;
   Callers callers = Callers::many;

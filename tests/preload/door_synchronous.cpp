@@ -20,6 +20,18 @@ TEST_CASE("blocks are cut from segments of the driver's", "[serve][oldest][cut]"
   release(two);
 }
 
+TEST_CASE("large blocks fill pages of 64 KiB, as what is pinned for other devices has to",
+          "[serve][segments]") {
+  const Primary context;
+  std::vector<CUdeviceptr> blocks;
+  for (int i = 0; i < 40; ++i) {
+    blocks.push_back(allocate(1 * MiB + 512 * static_cast<std::size_t>(1 + 37 * i)));
+    CHECK(blocks.back() % (64 * KiB) == 0);
+  }
+  CHECK(share_segment(blocks[0], blocks[1]));
+  for (const CUdeviceptr block : blocks) release(block);
+}
+
 TEST_CASE("what the driver refuses is refused", "[serve][oldest][watch]") {
   const Primary context;
   CUdeviceptr address = 7;

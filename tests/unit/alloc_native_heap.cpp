@@ -86,6 +86,28 @@ TEST_CASE("fenced: a block is not handed out before its fence has passed") {
   it.check();
 }
 
+TEST_CASE("large blocks begin and end at whole units, however they were cut") {
+  NativeOptions options = fenced();
+  options.large_unit = 64 * KiB;
+  Native it(options);
+  std::vector<Address> blocks;
+  for (Bytes i = 0; i < 400; ++i) {
+    const Bytes size = 1 * MiB + 512 * (1 + i * 7919 % 20000);
+    blocks.push_back(it.take(size));
+    CHECK(blocks.back() % (64 * KiB) == 0);
+    CHECK(it.heap.counters().allocated % (64 * KiB) == 0);
+    if (i % 3 != 0) {
+      it.free(blocks[static_cast<std::size_t>(i / 3)]);
+      blocks[static_cast<std::size_t>(i / 3)] = it.take(2 * MiB - 512);
+    }
+  }
+  it.check();
+  for (const Address block : blocks) it.free(block);
+  it.take(512);  // small ones keep theirs
+  CHECK(it.heap.counters().allocated == 512);
+  it.check();
+}
+
 TEST_CASE("fenced: many frees share a fence") {
   Native it(fenced());
   std::vector<Address> blocks;
