@@ -69,8 +69,8 @@ TEST_CASE("the library needs the C library alone") {
 }
 
 TEST_CASE("the library loads with an old C library") {
-  // 2.34 joined libdl and libpthread to libc; 2.35 brought _dl_find_object, which a newer
-  // compiler's unwinder uses. Nothing of ours needs a later one.
+  // Nothing of ours asks for a later one than 2.17, nor do g++ 12's own libraries, which
+  // shim/older_glibc.S sees to. What those of later compilers ask for is not known here.
   int newest = 0;
   for (const std::string& minor :
        matches(dump({"nm", "-D", "--undefined-only", library()}), R"(GLIBC_2\.([0-9]+))")) {
@@ -78,7 +78,11 @@ TEST_CASE("the library loads with an old C library") {
   }
   WARN("the library needs glibc 2." << newest << " as built here");
   CHECK(newest > 0);
-  CHECK(newest <= 35);
+#if defined(__GNUC__) && __GNUC__ == 12
+  CHECK(newest <= 17);
+#else
+  CHECK(newest <= 31);
+#endif
 }
 
 TEST_CASE("the library takes little static TLS") {
