@@ -88,7 +88,7 @@ TEST_CASE("the doors work beside a capture, in every mode, and do not spoil it",
   CHECK(hazards() == 0);
 }
 
-TEST_CASE("hundreds of captures at once count to the last", "[serve]") {
+TEST_CASE("hundreds of captures at once count to the last", "[serve][standin]") {
   const Primary context;
   const Stream other;
   const std::vector<Stream> streams(600);

@@ -102,7 +102,8 @@ TEST_CASE("a segment with synchronous copies is shared with nobody", "[serve][ol
   release(next);
 }
 
-TEST_CASE("stitched, cudaMalloc's blocks that lie apart serve one large request", "[stitched]") {
+TEST_CASE("stitched, cudaMalloc's blocks that lie apart serve one large request",
+          "[stitched][standin]") {
   const Primary context;
   std::vector<CUdeviceptr> blocks;
   for (int i = 0; i < 16; ++i) blocks.push_back(allocate(40 * MiB));
