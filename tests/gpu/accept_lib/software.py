@@ -31,7 +31,6 @@ class Case:
     shim_settings: dict = dataclasses.field(default_factory=dict)  # with it
     refusal: str = ""    # what the program says where it cannot work under the shim
     served: bool = True  # whether the shim is to serve memory
-    timed: bool = True
 
     def __post_init__(self):
         self.workers = {}
@@ -50,13 +49,12 @@ def torch_cases():
     ways = [("eager", {}), ("compiled", compiling), ("reduce_overhead", native | compiling), ("graphs", {}),
             ("threads", {}), ("triton_kernel", {})]
     yield from (Case(f"torch {way}", ("torch_work.py", way), **more) for way, more in ways)
-    several = {"timed": False}
-    yield from (Case(f"torch {way}", ("torch_processes.py", way), **several)
+    yield from (Case(f"torch {way}", ("torch_processes.py", way))
                 for way in ("loader_fork", "loader_spawn", "ddp", "fsdp", "two_ranks"))
-    yield Case("torchrun", (*TORCHRUN, "torch_processes.py", "torchrun_rank"), **several)
+    yield Case("torchrun", (*TORCHRUN, "torch_processes.py", "torchrun_rank"))
     shared = ("torch_processes.py", "shared_tensor")
-    yield Case("torch shared_tensor", shared, refusal="does not yet support", **several)
-    yield Case("torch shared_tensor, FRAGSHIM_TORCH=native", shared, **native, **several)
+    yield Case("torch shared_tensor", shared, refusal="does not yet support")
+    yield Case("torch shared_tensor, FRAGSHIM_TORCH=native", shared, **native)
 
 
 def other_cases():
@@ -134,8 +132,7 @@ def first_part(case, shim, table):
 
 def second_part(case, shim, table):
     """Their rates and their ends, and what the shim's log says then."""
-    if case.timed:
-        compare_rates(table, case)
+    compare_rates(table, case)
     finish(case, table)
     if case.served:
         count = sum(JobLog(shim.log(case.log_name())).allocations().values())

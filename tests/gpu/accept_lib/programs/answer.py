@@ -23,9 +23,8 @@ def say(what):
     print("@@ " + json.dumps(what), flush=True)
 
 
-def answer(numbers, step=None, synchronize=lambda: None):
+def answer(numbers, step, synchronize=lambda: None):
     """`numbers` are to be the same without the shim, but for rounding. `step` is timed until standard input ends."""
     say({"numbers": [float(number) for number in numbers]})
-    if step is not None:
-        for _ in sys.stdin:
-            say({"rate": rate_of(step, synchronize)})
+    for _ in sys.stdin:
+        say({"rate": rate_of(step, synchronize)})
