@@ -87,7 +87,9 @@ def capacity_between(shim, trace, enough, default_needs):
     """A capacity, `enough` for some setting, in which PyTorch's default fails: the middle one of those tried. What
     completes in some capacity may fail in a larger one, and the other way round."""
     tried = [enough + (default_needs - enough) * part // CAPACITIES >> 20 << 20 for part in range(1, CAPACITIES)]
-    failing = [each for each in tried if fragtool(shim, "replay", "--capacity", str(each), trace)["ooms"]]
+    with concurrent.futures.ThreadPoolExecutor(len(tried)) as pool:
+        ooms = pool.map(lambda each: fragtool(shim, "replay", "--capacity", str(each), trace)["ooms"], tried)
+        failing = [each for each, count in zip(tried, ooms) if count]
     return failing[len(failing) // 2] if failing else None
 
 
