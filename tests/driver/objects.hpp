@@ -95,8 +95,9 @@ struct Driver {
   std::map<CUgraph, std::shared_ptr<Graph>> graphs;
   std::map<CUgraphExec, std::shared_ptr<Graph>> executables;
   std::map<Address, Allocation> allocations;
-  std::map<Address, Bytes> without_access;                   // mappings that nothing may touch yet
-  std::map<CUdevice, std::map<Address, Bytes>> peer_access;  // ranges of others that a device may
+  std::map<Address, Bytes> without_access;  // mappings that nothing may touch yet
+  // Ranges of other devices that a device may touch.
+  std::map<CUdevice, std::map<Address, Bytes>> peer_access;
   std::set<std::shared_ptr<Capture>> captures;
   std::atomic<std::uint64_t> last_id{0};
 };

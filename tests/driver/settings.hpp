@@ -12,8 +12,7 @@
 // STANDIN_FAIL=RULE,...      NAME:NTH[:CODE] fails the NTH call of an entry (`*`: of any), once;
 //                            NAME:every:K[:CODE] every Kth one. CODE is a CUresult (2)
 // STANDIN_REENTER=1          cuInit looks the driver's entries up by dlsym and calls them as others
-// see
-//                            them, before and after the driver is initialised
+//                            see them, before and after the driver is initialised
 // STANDIN_LOG_LOOKUPS=FILE   one line a look-up: name, version, flags, which cuGetProcAddress,
 //                            and the exported symbol it led to, or -
 #pragma once

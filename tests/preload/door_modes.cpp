@@ -77,17 +77,21 @@ TEST_CASE("every call tells the same of what a pointer lies in, which holds the 
 TEST_CASE("of virtual memory the address range is the mapping, and the pointer's what is reserved",
           "[serve][stitched]") {
   const Primary context;
+  const CUdeviceptr block = allocate(40 * MiB);  // virtual memory under policy:stitch
   const CUdeviceptr ordered = allocate_on(nullptr, 40 * MiB);
   REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
-  for (std::size_t offset = 0; offset < 40 * MiB; offset += 10 * MiB - 1) {
-    const Range mapping = range_of(ordered + offset);
-    const Range reserved = range_by_attributes(ordered + offset);
-    CHECK(lies_in(ordered + offset, mapping));
-    CHECK(lies_in(mapping.base, reserved));
-    CHECK(lies_in(mapping.base + mapping.size - 1, reserved));
-    CHECK(lies_in(ordered + 40 * MiB - 1, reserved));
+  for (const CUdeviceptr start : {block, ordered}) {
+    for (std::size_t offset = 0; offset < 40 * MiB; offset += 10 * MiB - 1) {
+      const Range mapping = range_of(start + offset);
+      const Range reserved = range_by_attributes(start + offset);
+      CHECK(lies_in(start + offset, mapping));
+      CHECK(lies_in(mapping.base, reserved));
+      CHECK(lies_in(mapping.base + mapping.size - 1, reserved));
+      CHECK(lies_in(start + 40 * MiB - 1, reserved));
+    }
   }
   release_on(nullptr, ordered);
+  release(block);
 }
 
 TEST_CASE("a segment with synchronous copies is shared with nobody", "[serve][oldest][segments]") {

@@ -49,6 +49,14 @@ inline CUresult release_on(CUstream stream, CUdeviceptr address) {
   return call(address, stream);
 }
 
+/// A stream that waits for none of the others.
+inline CUstream new_stream() {
+  CUstream stream = nullptr;
+  const auto create = entry<CUresult (*)(CUstream*, unsigned)>("cuStreamCreate");
+  expect(create(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS, "cuStreamCreate");
+  return stream;
+}
+
 /// Makes the primary context of the first GPU current on this thread.
 inline void begin() {
   CUdevice device = 0;

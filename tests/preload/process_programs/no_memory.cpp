@@ -105,14 +105,6 @@ void give(const std::vector<Held>& held, CUstream stream) {
   }
 }
 
-CUstream new_stream() {
-  CUstream stream = nullptr;
-  expect(
-      entry<CUresult (*)(CUstream*, unsigned)>("cuStreamCreate")(&stream, CU_STREAM_NON_BLOCKING),
-      CUDA_SUCCESS, "a stream");
-  return stream;
-}
-
 /// A capture begins and ends, or does not begin.
 void capture(CUstream stream) {
   const auto begin = entry<CUresult (*)(CUstream, CUstreamCaptureMode)>("cuStreamBeginCapture_v2");

@@ -16,13 +16,6 @@ constexpr const char* doors[] = {"cudaMalloc", "cudaMallocAsync"};
 
 void say(const std::string& what, long answer) { std::printf("%s: %ld\n", what.c_str(), answer); }
 
-CUstream new_stream() {
-  CUstream stream = nullptr;
-  const auto create = entry<CUresult (*)(CUstream*, unsigned)>("cuStreamCreate");
-  expect(create(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS, "cuStreamCreate");
-  return stream;
-}
-
 CUresult synchronize() { return entry<CUresult (*)()>("cuCtxSynchronize")(); }
 
 void begin_capture(CUstream stream) {
