@@ -1,14 +1,27 @@
 #include "shim/cuda_device.hpp"
 
+#include <cstdio>
+
 #include "shim/capture.hpp"
 #include "shim/context_stream.hpp"
 #include "shim/cuda_status.hpp"
 #include "shim/driver.hpp"
+#include "shim/log.hpp"
 
 namespace fragshim {
 namespace {
 
 constexpr Status gone_status{Outcome::failed, CUDA_ERROR_CONTEXT_IS_DESTROYED};
+
+/// The heap does with other memory, and the user should know why there is less to move.
+void warn_of_mapping(int error) noexcept {
+  char line[128];
+  std::snprintf(line, sizeof line,
+                "the driver refused to map memory that it has given (CUDA error %d): it is left "
+                "where it is",
+                error);
+  log::warning("mapping", line);
+}
 
 }  // namespace
 
@@ -78,7 +91,9 @@ Status CudaDevice::destroy(Physical memory, Bytes) noexcept {
 }
 
 Status CudaDevice::map(Address address, Bytes size, Physical memory) noexcept {
-  return take([&] { return memory_.map(address, size, memory); });
+  const Status status = take([&] { return memory_.map(address, size, memory); });
+  if (status.outcome == Outcome::failed && !gone()) warn_of_mapping(status.code);
+  return status;
 }
 
 Status CudaDevice::unmap(Address address, Bytes size) noexcept {

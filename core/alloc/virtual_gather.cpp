@@ -93,7 +93,7 @@ void VirtualHeap::gather_around(Block* block, const Terms& terms, Supply* supply
   while (at && at->address + at->size <= end && supply->moved_bytes < terms.goal) {
     Chunk* chunk = at.get();
     const Bytes fits = (terms.larger ? terms.most : terms.goal) - supply->moved_bytes;
-    if (chunk->size <= fits) {
+    if (chunk->size <= fits && !chunk->stays) {
       if (!store_.prepare(4) || !store_.nodes().prepare(4 * IndexTree::max_height)) return;
       arena.chunks.erase(store_.nodes(), at);
       block = carve(block, chunk->address, chunk->size, &chunk->block);
@@ -126,15 +126,16 @@ bool VirtualHeap::order_lenders(StreamSlot* taker, const Supply& supply, HeapLoc
 
 /// Maps the chunks of a supply one behind the other from `address` on; all of them or none. Called
 /// without the lock.
-Status VirtualHeap::map_moved(const Supply& supply, Address address) noexcept {
+Status VirtualHeap::map_moved(Supply* supply, Address address) noexcept {
   Address to = address;
-  for (const Chunk* chunk = supply.moved; chunk != nullptr; chunk = chunk->link) {
+  for (Chunk* chunk = supply->moved; chunk != nullptr; chunk = chunk->link) {
     const Status status = device_.map(to, chunk->size, chunk->memory);
     if (status.ok()) {
       to += chunk->size;
       continue;
     }
-    unmap_moved(supply, chunk, address);
+    unmap_moved(*supply, chunk, address);
+    supply->refused = chunk;
     return status;
   }
   return {};

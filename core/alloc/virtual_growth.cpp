@@ -74,11 +74,13 @@ Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   Status mapped;
   {
     Unlocked unlocked(lock);
-    mapped = carry_out(supply, address);
+    mapped = carry_out(&supply, address);
   }
   if (!mapped.ok()) {
-    request.failure = mapped;
+    const bool others = leave_where_it_is(supply.refused, &request, mapped);
     abandon(site, supply);
+    if (others) return grow(request, lock);
+    request.failure = mapped;
     return nullptr;
   }
   add_chunks(arenas_[request.small], supply.created);
@@ -91,6 +93,21 @@ Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
     leave_behind(supply.hollows, request.slot->id, lock);
   }
   return block;
+}
+
+/// Where several threads launch work, CUDA's driver comes to refuse a second mapping, to whichever
+/// addresses, of some chunk that it has moved before (error 999; one in 20,000 moves on an H200,
+/// none by one thread alone). Its present mapping stays good: only the memory cannot be moved or
+/// lent any more. True: the request is to be tried with other memory.
+bool VirtualHeap::leave_where_it_is(Chunk* refused, Request* request, Status status) noexcept {
+  if (refused == nullptr || status.outcome != Outcome::failed) return false;
+  Chunk* place = refused;
+  do {
+    place->stays = true;
+    place = place->twin;
+  } while (place != nullptr && place != refused);
+  ++request->refusals;
+  return true;
 }
 
 /// Where the request can be served with the least new memory; no hole: nowhere.

@@ -32,6 +32,7 @@ struct Chunk {
   Chunk* link = nullptr;    // the next in a chain
   Chunk* twin = nullptr;    // shared: the next of its records, in a ring
   Block* shadow = nullptr;  // shared: addresses here whose memory serves elsewhere; hollow
+  bool stays = false;       // the device refused to map it a second time: it serves where it is
 };
 
 /// A free end of a chunk that is lent: mapped a second time, where memory is missing.
@@ -94,9 +95,10 @@ class VirtualHeap final : public Heap {
     bool small;
     StreamSlot* slot;
     Status failure;
-    bool scarce;  // memory is short: nothing is created that can be gathered
-    bool tight;   // ... and nothing is mapped beyond the request
-    bool alone;   // no other stream's memory: the stream cannot be made to wait
+    bool scarce;   // memory is short: nothing is created that can be gathered
+    bool tight;    // ... and nothing is mapped beyond the request
+    bool alone;    // no other stream's memory: the stream cannot be made to wait
+    int refusals;  // mappings that the device has refused
   };
   /// Addresses that can be made into one block, and how much memory that takes.
   struct Site {
@@ -117,6 +119,7 @@ class VirtualHeap final : public Heap {
     Loan tail;                        // the upper end of a chunk, in front of all this
     Loan head;                        // the lower end of one, behind it
     HollowBatch* reunited = nullptr;  // places of shared chunks, given up in the search for memory
+    Chunk* refused = nullptr;         // one of `moved`, or a lender, that the device did not map
 
     Bytes lent() const { return tail.size + head.size; }
     Bytes bytes() const { return tail.size + created_bytes + moved_bytes + head.size; }
@@ -164,6 +167,7 @@ class VirtualHeap final : public Heap {
   void leave_surplus(const Request& request, const Site& site) noexcept;
   void cut_back(Block* hole, Bytes bytes) noexcept;
   Block* join(const Site& site) noexcept;
+  static bool leave_where_it_is(Chunk* refused, Request* request, Status status) noexcept;
   void add_chunks(Arena& arena, Chunk* chunks) noexcept;
   void make_hole(Block* block) noexcept;
 
@@ -178,7 +182,7 @@ class VirtualHeap final : public Heap {
   bool take_records(Supply* supply) noexcept;
   void give_records(Chunk* chunks) noexcept;
   void abandon(const Site& site, const Supply& supply) noexcept;
-  Status carry_out(const Supply& supply, Address address) noexcept;
+  Status carry_out(Supply* supply, Address address) noexcept;
   Status create_chunks(const Supply& supply, Address address) noexcept;
   void drop_created(const Chunk* first, const Chunk* end) noexcept;
 
@@ -190,7 +194,7 @@ class VirtualHeap final : public Heap {
   bool lends(const Block* block, const Terms& terms) const noexcept;
   Block* next_smaller(const Terms& terms, bool small, const IndexKey& than) const noexcept;
   bool order_lenders(StreamSlot* taker, const Supply& supply, HeapLock& lock) noexcept;
-  Status map_moved(const Supply& supply, Address address) noexcept;
+  Status map_moved(Supply* supply, Address address) noexcept;
   void unmap_moved(const Supply& supply, const Chunk* end, Address address) noexcept;
   void settle_moved(const Supply& supply, Address address, const Request& request) noexcept;
   void leave_behind(HollowBatch* batch, StreamId stream, HeapLock& lock) noexcept;
@@ -206,7 +210,7 @@ class VirtualHeap final : public Heap {
   Loan find_loan(const Request& request, Bytes missing, bool head) const noexcept;
   bool claim_loan(Loan* loan, bool head) noexcept;
   void place_loans(Site* site, Supply* supply) noexcept;
-  Status map_loans(const Supply& supply, Address address) noexcept;
+  Status map_loans(Supply* supply, Address address) noexcept;
   void settle_loans(const Supply& supply, Address address, bool small) noexcept;
   void settle_loan(const Loan& loan, Address address, bool small) noexcept;
   void abandon_loan(const Loan& loan) noexcept;

@@ -74,7 +74,7 @@ Loan VirtualHeap::find_loan(const Request& request, Bytes missing, bool head) co
       const Address end = block->address + block->size;
       const auto at = arenas_[small].chunks.at_or_before({0, head ? end - 1 : block->address});
       const Address chunk_end = at ? at->address + at->size : 0;
-      if (chunk_end <= block->address) continue;
+      if (chunk_end <= block->address || at->stays) continue;
       const bool lends = head ? at->address >= block->address && chunk_end > end
                               : at->address < block->address && chunk_end <= end;
       if (!lends) continue;
@@ -133,19 +133,22 @@ void VirtualHeap::place_loans(Site* site, Supply* supply) noexcept {
 
 /// Maps what is lent around a supply that starts at `address`; all or none. Called without the
 /// lock.
-Status VirtualHeap::map_loans(const Supply& supply, Address address) noexcept {
-  const auto& [tail, head] = std::pair(supply.tail, supply.head);
+Status VirtualHeap::map_loans(Supply* supply, Address address) noexcept {
+  const auto& [tail, head] = std::pair(supply->tail, supply->head);
   if (tail.chunk != nullptr) {
     const Status status =
         device_.map(address - tail.unlent(), tail.chunk->size, tail.chunk->memory);
-    if (!status.ok()) return status;
+    if (!status.ok()) {
+      supply->refused = tail.chunk;
+      return status;
+    }
   }
   if (head.chunk == nullptr) return {};
-  const Address end = address + supply.bytes();
+  const Address end = address + supply->bytes();
   const Status status = device_.map(end - head.size, head.chunk->size, head.chunk->memory);
-  if (!status.ok() && tail.chunk != nullptr) {
-    device_.unmap(address - tail.unlent(), tail.chunk->size);
-  }
+  if (status.ok()) return {};
+  supply->refused = head.chunk;
+  if (tail.chunk != nullptr) device_.unmap(address - tail.unlent(), tail.chunk->size);
   return status;
 }
 

@@ -18,6 +18,8 @@ constexpr Bytes climb_share = 64;
 constexpr Bytes waste_share = 128;
 // A cache that was emptied is filled again, chunk by chunk: one part in so many of what is gone.
 constexpr Bytes refill_share = 32;
+// How many mappings the device may refuse to a request before it gets only what is created.
+constexpr int most_refusals = 8;
 // How often chunks are halved where memory is short: gaps are what requests die of there.
 constexpr int most_halvings = 2;
 
@@ -83,7 +85,7 @@ Bytes VirtualHeap::step_for(Bytes bytes, Bytes most) const noexcept {
 bool VirtualHeap::plan(const Request& request, const Site& site, Supply* supply) noexcept {
   const Bytes room = room_to_grow(request);
   const Bytes wanted = wanted_bytes(request, site, room);
-  if (wanted > room) {
+  if (wanted > room && request.refusals < most_refusals) {
     gather(request, wanted - room, site.hole->size, supply);
     borrow(request, site, room, wanted, supply);
   }
@@ -154,16 +156,16 @@ void VirtualHeap::abandon(const Site& site, const Supply& supply) noexcept {
 
 /// Creates, moves and lends what was planned to the addresses from `address` on; all of it or
 /// nothing. Called without the lock.
-Status VirtualHeap::carry_out(const Supply& supply, Address address) noexcept {
-  const Address own = address + supply.tail.size;
-  Status status = create_chunks(supply, own);
+Status VirtualHeap::carry_out(Supply* supply, Address address) noexcept {
+  const Address own = address + supply->tail.size;
+  Status status = create_chunks(*supply, own);
   if (!status.ok()) return status;
-  status = map_moved(supply, own + supply.created_bytes);
+  status = map_moved(supply, own + supply->created_bytes);
   if (status.ok()) {
     status = map_loans(supply, address);
-    if (!status.ok()) unmap_moved(supply, nullptr, own + supply.created_bytes);
+    if (!status.ok()) unmap_moved(*supply, nullptr, own + supply->created_bytes);
   }
-  if (!status.ok()) drop_created(supply.created, nullptr);
+  if (!status.ok()) drop_created(supply->created, nullptr);
   return status;
 }
 

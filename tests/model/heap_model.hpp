@@ -14,6 +14,7 @@
 #include "core/alloc/virtual_heap.hpp"
 #include "core/device/simulated.hpp"
 #include "tests/model/choices.hpp"
+#include "tests/stubborn_device.hpp"
 
 namespace fragshim::model {
 
@@ -27,7 +28,8 @@ struct Setup {
   Bytes largest = 24 * MiB;   // request
   Bytes least_chunk = 2 * MiB;
   bool context_fences = true;
-  std::uint64_t fault_in = 0;  // one device call in so many fails; 0: none
+  std::uint64_t fault_in = 0;     // one device call in so many fails; 0: none
+  std::uint64_t stubborn_in = 0;  // one chunk in so many is not mapped a second time; 0: none
   std::size_t most_live = 150;
 };
 
@@ -48,6 +50,7 @@ class HeapModel {
   void fail_once(Call call, std::uint64_t nth, Status status);
   SimulatedDevice& device() { return device_; }
   const Heap& heap() const { return *heap_; }
+  int refusals() const { return front_.refusals(); }  // of mappings: Setup::stubborn_in
 
  private:
   struct Live {
@@ -102,6 +105,7 @@ class HeapModel {
   Choices& choices_;
   const bool trace_;
   SimulatedDevice device_;
+  StubbornDevice front_{device_};
   std::unique_ptr<Heap> heap_;
   Blocks live_;
   std::map<Address, Bytes> owned_;  // physical memory of live blocks: start → size

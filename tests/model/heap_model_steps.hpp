@@ -36,7 +36,8 @@ inline HeapModel::HeapModel(const Setup& setup, Choices& choices, bool trace)
       choices_(choices),
       trace_(trace),
       device_(device_options(setup)),
-      heap_(make_heap(device_, setup)) {
+      heap_(make_heap(front_, setup)) {
+  front_.refuse_one_in(setup.stubborn_in);
   device_.decide_failures_by([this](Call call, std::uint64_t count) { return fault(call, count); });
 }
 

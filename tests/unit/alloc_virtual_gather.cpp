@@ -120,6 +120,34 @@ TEST_CASE("gather: blocks that a split limit keeps whole hide no smaller ones") 
   CHECK(heap.counters().reserved <= before + 4 * MiB);
 }
 
+TEST_CASE("gather: chunks that the device does not map a second time serve where they are") {
+  Gaps it;
+  it.front.refuse_one_in(4);
+  const Bytes before = it.reserved();
+  const Address large = it.take(192 * MiB, here);
+  it.device.submit(here, large, 192 * MiB);
+  it.check();
+  CHECK(it.stitches() == 1);
+  CHECK(it.reserved() <= before + 4 * MiB);
+  const int refusals = it.front.refusals();
+  CHECK(refusals > 0);
+  it.take(100 * MiB, here);  // none of them is tried again
+  CHECK(it.front.refusals() == refusals);
+  for (std::size_t i = 0; i < it.blocks.size(); i += 2) it.free(it.blocks[i], here);
+  it.free(large, here);
+  it.heap.trim(0);
+  CHECK(it.reserved() <= 112 * MiB);  // they go back as any other
+  it.check();
+}
+
+TEST_CASE("gather: a device that maps nothing a second time is not asked for ever") {
+  Gaps it;
+  it.front.refuse_one_in(1);
+  for (int i = 0; i < 3; ++i) it.heap.allocate(192 * MiB, here);
+  CHECK(it.front.refusals() <= 50);
+  it.check();
+}
+
 TEST_CASE("gather: a device that fails in the middle leaves everything as it was") {
   for (const Call call : {Call::map, Call::create}) {
     for (std::uint64_t nth = 1; nth <= 8; ++nth) {

@@ -194,6 +194,17 @@ TEST_CASE("lend: a request that would fail borrows, however small it is") {
   it.use(it.take_from_ends(18 * MiB), 18 * MiB);
 }
 
+TEST_CASE("lend: a chunk that the device does not map a second time is not lent") {
+  for (const std::uint64_t one_in : {1, 2, 3}) {
+    Ends it;
+    it.take_from_ends(192 * MiB);  // the whole chunks
+    it.front.refuse_one_in(one_in);
+    for (int i = 0; i < 3; ++i) it.use(it.take(66 * MiB), 66 * MiB);
+    CHECK(it.front.refusals() > 0);
+    CHECK(it.front.refusals() <= 8);  // there are so many ends
+  }
+}
+
 TEST_CASE("lend: a device that fails in the middle leaves everything as it was") {
   for (std::uint64_t nth = 1; nth <= 16; ++nth) {
     Ends it;

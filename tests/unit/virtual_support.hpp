@@ -6,15 +6,17 @@
 #include "core/alloc/virtual_heap.hpp"
 #include "core/device/simulated.hpp"
 #include "tests/catch.hpp"
+#include "tests/stubborn_device.hpp"
 
 namespace fragshim {
 
 struct Virtual {
   SimulatedDevice device;
+  StubbornDevice front;
   VirtualHeap heap;
   explicit Virtual(Bytes capacity = unlimited, const AllocationConfig& config = {},
                    const VirtualOptions& heap_options = {})
-      : device(options(capacity)), heap(device, config, heap_options) {}
+      : device(options(capacity)), front(device), heap(front, config, heap_options) {}
 
   static SimulatedOptions options(Bytes capacity) {
     SimulatedOptions options;

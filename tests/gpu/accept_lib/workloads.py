@@ -50,7 +50,7 @@ class Workload:
 ROUNDS = int(os.environ.get("ACCEPT_ROUNDS", 2))
 WORKLOADS = [
     Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 2, 32, 1.111),
-    Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 1, 16, 1.047, at_once=2),
+    Workload("train_small", "train_lm.py", ("transformers",), ("small",), "optimizer", 8, 1, 24, 1.047, at_once=2),
     Workload("moe", "loads.py", (), ("moe", ENDLESS), "optimizer", 6, 1, 24, 1.024),
     Workload("detect", "loads.py", ("torchvision",), ("detect", ENDLESS), "optimizer", 6, 1, 28, 1.073),
     Workload("rl", "loads.py", ("transformers",), ("rl", ENDLESS), "optimizer", 1, 1, 8, 1.047),
