@@ -96,4 +96,18 @@ TEST_CASE("calls of the driver that fail again and again cost requests, and no m
   }
 }
 
+TEST_CASE("the user is told once of memory that the driver refuses to map") {
+  if (standin_folder().empty()) return;
+  const Outcome outcome =
+      run_preloaded({probe("faults")}, {{"LD_LIBRARY_PATH", standin_folder()},
+                                        {"FRAGSHIM_LOG", "off"},
+                                        {"STANDIN_FAIL", "cuMemMap:every:2:999"}});
+  const std::string told = "refused to map memory that it has given (CUDA error 999)";
+  const std::size_t at = outcome.errors.find(told);
+  INFO(outcome.errors);
+  CHECK(outcome.code == 0);
+  REQUIRE(at != std::string::npos);
+  CHECK(outcome.errors.find(told, at + 1) == std::string::npos);
+}
+
 }  // namespace fragshim::test
