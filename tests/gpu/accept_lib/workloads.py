@@ -36,7 +36,12 @@ class Workload:
 
     def __post_init__(self):
         self.workers = {}
+        self.seconds = 0  # that its first round took
         self.rates = []  # of each round: variant → steps per second of each window
+
+    def in_time(self, deadline):
+        """Whether a round will end in time; the first one always is."""
+        return not self.rates or time.monotonic() + self.seconds < deadline
 
     def request(self):
         steps = self.warm + self.windows * self.window
@@ -45,8 +50,8 @@ class Workload:
 
 
 # A GPU's host is seldom quiet: many windows as short as can be, each against the other variants' same steps right
-# before or after it, tell more than few long ones; and every window is run once more by other processes. Of rl a third
-# is cuDNN compiling kernels for new lengths on the host, the noisiest of all: more rounds say more of it.
+# before or after it, tell more than few long ones; and every window is run once more by other processes, if there is
+# time. Of rl a third is cuDNN compiling kernels for new lengths on the host, the noisiest of all: more rounds say more.
 ROUNDS = int(os.environ.get("ACCEPT_ROUNDS", 2))
 WORKLOADS = [
     Workload("train_tiny", "train_lm.py", ("transformers",), ("tiny",), "optimizer", 20, 2, 32, 1.111),
@@ -165,9 +170,13 @@ def finish(load, table):
             table.fail(f"{load.name} {variant}", worker.story(f"ended with status {status}"))
 
 
-def measure(load, shim, table):
+def measure(load, shim, table, deadline):
     """One round of a workload whose models are built; its results are compared in the first."""
     begin = time.monotonic()
+    if not load.in_time(deadline):
+        print(f"      {load.name}: no time for another round", flush=True)
+        kill_workers(load)
+        return
     rates, answers = run_variants(load)
     load.rates.append(rates)
     stats = load.workers["shim"].ask(None, "torch", load.turn_limit)["torch"]
@@ -176,6 +185,7 @@ def measure(load, shim, table):
         compare_losses(table, load.name, answers["native"]["losses"], answers["shim"]["losses"])
         compare_memory(table, load, answers)
         compare_statistics(table, load.name, stats, JobLog(shim.log(load.name)))
+        load.seconds = time.monotonic() - begin
     print(f"      {load.name}: {time.monotonic() - begin:.0f} s", flush=True)
 
 
@@ -208,13 +218,15 @@ def run_round(loads, variants_of, function, out, table):
     return [load for load in built if attempt(table, load, function)]
 
 
-def run_part(shim, table, names=None, against=()):
+def run_part(shim, table, names, against, deadline):
+    """All workloads, or those of these names; no further round of one begins that would end after the deadline."""
     chosen = [load for load in WORKLOADS if names is None or load.name in names]
     try:
         left = chosen  # a workload that fails is not in the next round
         for _ in range(ROUNDS):
+            left = [load for load in left if load.in_time(deadline)]
             left = run_round(left, lambda load: environments(load, shim, against),
-                             lambda load: measure(load, shim, table), shim.out, table)
+                             lambda load: measure(load, shim, table, deadline), shim.out, table)
     finally:
         for load in chosen:
             kill_workers(load)
