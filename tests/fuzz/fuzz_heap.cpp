@@ -15,15 +15,18 @@ constexpr int longest_program = 2000;
 
 Setup setup_from(Choices& choices) {
   Setup setup;
-  setup.kind = static_cast<HeapKind>(choices.below(4));
+  setup.kind = static_cast<HeapKind>(choices.below(5));
   setup.capacity = (16 + choices.below(256)) * MiB;
   setup.largest = 24 * MiB;
   setup.fault_in = choices.one_in(2) ? 0 : 2 + choices.below(16);
-  setup.context_fences = !choices.one_in(4);
+  // Stitched memory is for every stream: it is only had where fences are.
+  setup.context_fences = !choices.one_in(4) || setup.kind == HeapKind::stitched;
   if (choices.one_in(4)) setup.config.max_split_size = (20 + choices.below(16)) * MiB;
   if (choices.one_in(4)) setup.config.garbage_collection_threshold = 0.5;
-  if (setup.kind != HeapKind::stream_ordered && choices.one_in(4)) {
-    setup.allowed = (16 + choices.below(256)) * MiB;
+  const bool native = setup.kind != HeapKind::stream_ordered && setup.kind != HeapKind::stitched;
+  if (choices.one_in(4)) {
+    if (native) setup.allowed = (16 + choices.below(256)) * MiB;
+    if (!native) setup.stubborn_in = 1 + choices.below(8);
   }
   return setup;
 }
