@@ -3,6 +3,7 @@
 // never waits.
 #include <algorithm>
 
+#include "core/alloc/accounts.hpp"
 #include "core/alloc/virtual_heap.hpp"
 
 namespace fragshim {
@@ -82,7 +83,8 @@ bool VirtualHeap::lends(const Block* block, const Terms& terms) const noexcept {
   return slot == terms.taker || slot == idle_ || (terms.lenders && !slot->dead);
 }
 
-/// Claims chunks from the run of free blocks around one.
+/// Claims chunks from the run of free blocks around one. Where one cannot be moved, it goes, behind
+/// the stream's work: what is created in its stead can be moved again.
 void VirtualHeap::gather_around(Block* block, const Terms& terms, Supply* supply) noexcept {
   Arena& arena = arena_of(block);
   Block* last = block;
@@ -93,14 +95,19 @@ void VirtualHeap::gather_around(Block* block, const Terms& terms, Supply* supply
   while (at && at->address + at->size <= end && supply->moved_bytes < terms.goal) {
     Chunk* chunk = at.get();
     const Bytes fits = (terms.larger ? terms.most : terms.goal) - supply->moved_bytes;
-    if (chunk->size <= fits && !chunk->stays) {
+    const bool leaves = chunk->stays && supply->leaving == nullptr && !terms.lenders;
+    if (leaves || (chunk->size <= fits && !chunk->stays)) {
       if (!store_.prepare(4) || !store_.nodes().prepare(4 * IndexTree::max_height)) return;
       arena.chunks.erase(store_.nodes(), at);
       block = carve(block, chunk->address, chunk->size, &chunk->block);
-      chunk->link = supply->moved;
-      supply->moved = chunk;
-      supply->moved_bytes += chunk->size;
-      ++supply->moved_count;
+      if (leaves) {
+        supply->leaving = chunk;
+      } else {
+        chunk->link = supply->moved;
+        supply->moved = chunk;
+        supply->moved_bytes += chunk->size;
+        ++supply->moved_count;
+      }
     }
     at = arena.chunks.lower_bound({0, chunk->address + chunk->size});
   }
@@ -149,7 +156,8 @@ void VirtualHeap::unmap_moved(const Supply& supply, const Chunk* end, Address ad
   }
 }
 
-/// Enters moved chunks where they are mapped now, from `address` on, and what they left as hollow.
+/// Enters moved chunks where they are mapped now, from `address` on, and as hollow what they left,
+/// and the one that goes.
 void VirtualHeap::settle_moved(const Supply& supply, Address address,
                                const Request& request) noexcept {
   Chunk* hollow = supply.hollows->first;
@@ -158,16 +166,29 @@ void VirtualHeap::settle_moved(const Supply& supply, Address address,
     hollow->address = chunk->address;
     hollow->size = chunk->size;
     hollow->memory = chunk->memory;
-    hollow->block = close_up(chunk->block, chunk->size);
-    hollow->block->state = Block::State::hollow;
-    hollow->block->slot = &nobody_;
+    hollow->block = chunk->block;
+    become_hollow(hollow);
     chunk->address = address;
     chunk->block = nullptr;
     arenas_[request.small].chunks.insert(store_.nodes(), {0, address}, chunk);
     address += chunk->size;
     chunk = next;
   }
+  if (supply.leaving != nullptr) {
+    become_hollow(supply.leaving);
+    supply.leaving->leaves = true;
+    leaving_ += supply.leaving->size;
+    supply.leaving->link = supply.hollows->first;
+    supply.hollows->first = supply.leaving;
+  }
   supply.hollows->number = moves_++;
+}
+
+/// Makes one hollow block of the claimed ones at a chunk's addresses.
+void VirtualHeap::become_hollow(Chunk* chunk) noexcept {
+  chunk->block = close_up(chunk->block, chunk->size);
+  chunk->block->state = Block::State::hollow;
+  chunk->block->slot = &nobody_;
 }
 
 /// Queues a batch behind what the stream has done so far, and behind the lenders it waits for.
@@ -181,18 +202,21 @@ void VirtualHeap::leave_behind(HollowBatch* batch, StreamId stream, HeapLock& lo
   *last = batch;
 }
 
-/// Makes holes of the old addresses that the device has left by now.
-void VirtualHeap::reclaim_hollows(HeapLock& lock) noexcept {
+/// Makes holes of the old addresses that the device has left by now. Gives the bytes of memory that
+/// went with them.
+Bytes VirtualHeap::reclaim_hollows(HeapLock& lock) noexcept {
+  Bytes gone = 0;
   while (HollowBatch* batch = hollows_) {
     hollows_ = batch->next;  // in nobody's reach while the lock is dropped
-    if (left_behind(batch, lock) && unmap_hollows(batch, lock)) {
+    if (left_behind(batch, lock) && unmap_hollows(batch, &gone, lock)) {
       hollow_pool_.give(batch);
       continue;
     }
     batch->next = hollows_;
     hollows_ = batch;
-    return;
+    break;
   }
+  return gone;
 }
 
 /// Whether the device is done with a batch's addresses.
@@ -214,14 +238,19 @@ bool VirtualHeap::passed(HollowBatch* batch, HeapLock& lock) noexcept {
 }
 
 /// Unmaps a batch's addresses. False: some are left in it, to be tried again.
-bool VirtualHeap::unmap_hollows(HollowBatch* batch, HeapLock& lock) noexcept {
+bool VirtualHeap::unmap_hollows(HollowBatch* batch, Bytes* gone, HeapLock& lock) noexcept {
   while (Chunk* hollow = batch->first) {
-    bool unmapped = store_.nodes().prepare(2 * IndexTree::max_height);
-    if (unmapped) {
+    if (!store_.nodes().prepare(2 * IndexTree::max_height)) return false;
+    {
       Unlocked unlocked(lock);
-      unmapped = device_.unmap(hollow->address, hollow->size).ok();
+      if (!device_.unmap(hollow->address, hollow->size).ok()) return false;
+      if (hollow->leaves) device_.destroy(hollow->memory, hollow->size);
     }
-    if (!unmapped) return false;
+    if (hollow->leaves) {
+      accounts::returned(store_.counters, hollow->size);
+      leaving_ -= hollow->size;
+      *gone += hollow->size;
+    }
     batch->first = hollow->link;
     make_hole(hollow->block);
     chunk_pool_.give(hollow);

@@ -88,7 +88,7 @@ Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
   block->slot = request.slot;
   if (supply.moved != nullptr || supply.lent() > 0) ++store_.counters.stitches;
   settle_loans(supply, address, request.small);
-  if (supply.moved != nullptr) {
+  if (supply.hollows != nullptr) {
     settle_moved(supply, address + supply.tail.size + supply.created_bytes, request);
     leave_behind(supply.hollows, request.slot->id, lock);
   }
@@ -98,7 +98,7 @@ Block* VirtualHeap::grow(Request& request, HeapLock& lock) noexcept {
 /// Where several threads launch work, CUDA's driver comes to refuse a second mapping, to whichever
 /// addresses, of some chunk that it has moved before (error 999; one in 20,000 moves on an H200,
 /// none by one thread alone). Its present mapping stays good: only the memory cannot be moved or
-/// lent any more. True: the request is to be tried with other memory.
+/// lent any more, and goes once it lies free. True: the request is to be tried with other memory.
 bool VirtualHeap::leave_where_it_is(Chunk* refused, Request* request, Status status) noexcept {
   if (refused == nullptr || status.outcome != Outcome::failed) return false;
   Chunk* place = refused;

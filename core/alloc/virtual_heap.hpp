@@ -32,7 +32,8 @@ struct Chunk {
   Chunk* link = nullptr;    // the next in a chain
   Chunk* twin = nullptr;    // shared: the next of its records, in a ring
   Block* shadow = nullptr;  // shared: addresses here whose memory serves elsewhere; hollow
-  bool stays = false;       // the device refused to map it a second time: it serves where it is
+  bool stays = false;       // the device refused to map it a second time: it can only serve here
+  bool leaves = false;      // hollow: its memory goes with these addresses
 };
 
 /// A free end of a chunk that is lent: mapped a second time, where memory is missing.
@@ -115,6 +116,7 @@ class VirtualHeap final : public Heap {
     Chunk* moved = nullptr;  // chained, claimed, and still where they were
     Bytes moved_bytes = 0;
     std::size_t moved_count = 0;
+    Chunk* leaving = nullptr;         // claimed: it lies free, cannot be moved, and goes instead
     HollowBatch* hollows = nullptr;   // with a record for each moved one
     Loan tail;                        // the upper end of a chunk, in front of all this
     Loan head;                        // the lower end of one, behind it
@@ -197,11 +199,12 @@ class VirtualHeap final : public Heap {
   Status map_moved(Supply* supply, Address address) noexcept;
   void unmap_moved(const Supply& supply, const Chunk* end, Address address) noexcept;
   void settle_moved(const Supply& supply, Address address, const Request& request) noexcept;
+  void become_hollow(Chunk* chunk) noexcept;
   void leave_behind(HollowBatch* batch, StreamId stream, HeapLock& lock) noexcept;
-  void reclaim_hollows(HeapLock& lock) noexcept;
+  Bytes reclaim_hollows(HeapLock& lock) noexcept;
   bool left_behind(HollowBatch* batch, HeapLock& lock) noexcept;
   bool passed(HollowBatch* batch, HeapLock& lock) noexcept;
-  bool unmap_hollows(HollowBatch* batch, HeapLock& lock) noexcept;
+  bool unmap_hollows(HollowBatch* batch, Bytes* gone, HeapLock& lock) noexcept;
 
   // Ends of chunks lent to where memory is missing (virtual_lend.cpp).
   void borrow(const Request& request, const Site& site, Bytes room, Bytes wanted,
@@ -236,6 +239,7 @@ class VirtualHeap final : public Heap {
   void drop_chunk(Chunk* chunk) noexcept;
   void keep_chunk(Chunk* chunk) noexcept;
   bool wait_for_device(HeapLock& lock) noexcept;
+  bool leave_all_behind(Bytes* gone, HeapLock& lock) noexcept;
   Bytes releasable(const Arena& arena) const noexcept;
 
   Arena& arena_of(const Block* block) noexcept { return arenas_[block->small]; }
@@ -265,6 +269,7 @@ class VirtualHeap final : public Heap {
   std::uint64_t searches_ = 0;  // each has a number of its own, as each move has
   std::uint64_t orders_ = 0;
   std::uint64_t dead_streams_ = 0;
+  Bytes leaving_ = 0;       // of chunks among the hollows whose memory goes, too
   std::size_t shared_ = 0;  // records of shared chunks beyond the first of each
   Bytes shared_bytes_ = 0;  // what they add up to
   int at_work_ = 0;         // threads that may have memory in hand without the lock

@@ -16,14 +16,13 @@ Bytes VirtualHeap::release(Bytes keep, HeapLock& lock) noexcept {
   }
   const Bytes wanted = store_.counters.reserved - keep;
   Bytes returned = 0;
+  if (leaving_ > 0) leave_all_behind(&returned, lock);
   for (const bool small : {false, true}) {
     if (returned >= wanted) break;
     Chunk* chunks = claim_idle_chunks(arenas_[small], wanted - returned);
     if (chunks == nullptr) continue;
-    const std::uint64_t moves = moves_;
-    const bool idle = wait_for_device(lock);
-    if (idle) moves_past_ = std::max(moves_past_, moves);
-    reclaim_hollows(lock);  // or memory would live on in the old addresses of moved chunks
+    // Memory would live on at addresses that it has left.
+    const bool idle = leave_all_behind(&returned, lock);
     while (chunks != nullptr) {
       Chunk* chunk = chunks;
       chunks = chunk->link;
@@ -154,6 +153,16 @@ bool VirtualHeap::wait_for_device(HeapLock& lock) noexcept {
   const bool passed = device_.wait(fence).ok();
   device_.retire(fence);
   return passed;
+}
+
+/// Waits for the device, and makes holes of all old addresses; adds the memory that goes with them.
+/// False: nobody can tell when the device is done.
+bool VirtualHeap::leave_all_behind(Bytes* gone, HeapLock& lock) noexcept {
+  const std::uint64_t moves = moves_;
+  const bool idle = wait_for_device(lock);
+  if (idle) moves_past_ = std::max(moves_past_, moves);
+  *gone += reclaim_hollows(lock);
+  return idle;
 }
 
 /// What release could give back now, or once freed blocks have come home, in bytes: chunks on which

@@ -118,7 +118,7 @@ bool VirtualHeap::take_records(Supply* supply) noexcept {
     return chain;
   };
   supply->created = take(created);
-  if (supply->moved_count > 0) {
+  if (supply->moved_count > 0 || supply->leaving != nullptr) {
     supply->hollows = hollow_pool_.take();
     supply->hollows->first = take(supply->moved_count);
   }
@@ -146,6 +146,7 @@ void VirtualHeap::abandon(const Site& site, const Supply& supply) noexcept {
     keep_chunk(chunk);
     chunk = next;
   }
+  if (supply.leaving != nullptr) keep_chunk(supply.leaving);
   make_hole(site.hole);
   abandon_loan(supply.tail);
   abandon_loan(supply.head);

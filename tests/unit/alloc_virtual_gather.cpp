@@ -140,6 +140,24 @@ TEST_CASE("gather: chunks that the device does not map a second time serve where
   it.check();
 }
 
+TEST_CASE("gather: a chunk that cannot be moved goes once the device has left it") {
+  Gaps it;
+  it.front.refuse_one_in(4);
+  it.take(192 * MiB, here);
+  const std::uint64_t created = it.device.calls(Call::create);
+  const std::uint64_t destroyed = it.device.calls(Call::destroy);
+  const Bytes before = it.reserved();
+  it.take(32 * MiB, here);  // comes with new memory; what it could not get is on its way out
+  CHECK(it.device.calls(Call::create) > created);
+  CHECK(it.device.calls(Call::destroy) == destroyed);
+  it.check();
+  it.device.complete_all();
+  it.take(64 * MiB, here);
+  CHECK(it.device.calls(Call::destroy) > destroyed);
+  CHECK(it.reserved() < before + 96 * MiB);
+  it.check();
+}
+
 TEST_CASE("gather: a device that maps nothing a second time is not asked for ever") {
   Gaps it;
   it.front.refuse_one_in(1);
