@@ -166,29 +166,23 @@ void VirtualHeap::settle_moved(const Supply& supply, Address address,
     hollow->address = chunk->address;
     hollow->size = chunk->size;
     hollow->memory = chunk->memory;
-    hollow->block = chunk->block;
-    become_hollow(hollow);
+    hollow->block = close_up(chunk->block, chunk->size);
+    make_hollow(hollow->block);
     chunk->address = address;
     chunk->block = nullptr;
     arenas_[request.small].chunks.insert(store_.nodes(), {0, address}, chunk);
     address += chunk->size;
     chunk = next;
   }
-  if (supply.leaving != nullptr) {
-    become_hollow(supply.leaving);
-    supply.leaving->leaves = true;
-    leaving_ += supply.leaving->size;
-    supply.leaving->link = supply.hollows->first;
-    supply.hollows->first = supply.leaving;
+  if (Chunk* leaving = supply.leaving; leaving != nullptr) {
+    leaving->block = close_up(leaving->block, leaving->size);
+    make_hollow(leaving->block);
+    leaving->leaves = true;
+    leaving_ += leaving->size;
+    leaving->link = supply.hollows->first;
+    supply.hollows->first = leaving;
   }
   supply.hollows->number = moves_++;
-}
-
-/// Makes one hollow block of the claimed ones at a chunk's addresses.
-void VirtualHeap::become_hollow(Chunk* chunk) noexcept {
-  chunk->block = close_up(chunk->block, chunk->size);
-  chunk->block->state = Block::State::hollow;
-  chunk->block->slot = &nobody_;
 }
 
 /// Queues a batch behind what the stream has done so far, and behind the lenders it waits for.

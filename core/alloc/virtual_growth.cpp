@@ -190,6 +190,12 @@ void VirtualHeap::add_chunks(Arena& arena, Chunk* chunks) noexcept {
   }
 }
 
+/// Makes a block in no index into addresses whose memory serves elsewhere, or is on its way out.
+void VirtualHeap::make_hollow(Block* block) noexcept {
+  block->state = Block::State::hollow;
+  block->slot = &nobody_;
+}
+
 /// Makes a block in no index into addresses without memory, joined with such neighbours.
 void VirtualHeap::make_hole(Block* block) noexcept {
   OrderedIndex<Block>& holes = arena_of(block).unmapped;

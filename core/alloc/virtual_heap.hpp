@@ -172,6 +172,7 @@ class VirtualHeap final : public Heap {
   static bool leave_where_it_is(Chunk* refused, Request* request, Status status) noexcept;
   void add_chunks(Arena& arena, Chunk* chunks) noexcept;
   void make_hole(Block* block) noexcept;
+  void make_hollow(Block* block) noexcept;
 
   // Where it comes from: how much is created, moved and lent (virtual_supply.cpp).
   Bytes chunk_size(bool small) const noexcept;
@@ -199,7 +200,6 @@ class VirtualHeap final : public Heap {
   Status map_moved(Supply* supply, Address address) noexcept;
   void unmap_moved(const Supply& supply, const Chunk* end, Address address) noexcept;
   void settle_moved(const Supply& supply, Address address, const Request& request) noexcept;
-  void become_hollow(Chunk* chunk) noexcept;
   void leave_behind(HollowBatch* batch, StreamId stream, HeapLock& lock) noexcept;
   Bytes reclaim_hollows(HeapLock& lock) noexcept;
   bool left_behind(HollowBatch* batch, HeapLock& lock) noexcept;

@@ -165,10 +165,8 @@ void VirtualHeap::settle_loan(const Loan& loan, Address address, bool small) noe
   Chunk* twin = loan.twin;
   chunk->shadow = close_up(loan.block, loan.size);
   twin->shadow = loan.shadow;
-  for (Block* shadow : {chunk->shadow, twin->shadow}) {
-    shadow->state = Block::State::hollow;
-    shadow->slot = &nobody_;
-  }
+  make_hollow(chunk->shadow);
+  make_hollow(twin->shadow);
   twin->address = address;
   twin->twin = chunk->twin != nullptr ? chunk->twin : chunk;
   chunk->twin = twin;

@@ -97,8 +97,7 @@ bool VirtualHeap::give_up_place(Chunk* chunk, const StreamSlot* taker) noexcept 
       block = carve(block, from, part_of(chunk, block), &block);
       hand_over(chunk, block);
       --block->slot->users;
-      block->slot = &nobody_;
-      block->state = Block::State::hollow;
+      make_hollow(block);
     }
     block = block->next;
   }

@@ -23,10 +23,12 @@ Setup setup_from(Choices& choices) {
   setup.context_fences = !choices.one_in(4) || setup.kind == HeapKind::stitched;
   if (choices.one_in(4)) setup.config.max_split_size = (20 + choices.below(16)) * MiB;
   if (choices.one_in(4)) setup.config.garbage_collection_threshold = 0.5;
-  const bool native = setup.kind != HeapKind::stream_ordered && setup.kind != HeapKind::stitched;
   if (choices.one_in(4)) {
-    if (native) setup.allowed = (16 + choices.below(256)) * MiB;
-    if (!native) setup.stubborn_in = 1 + choices.below(8);
+    if (setup.native()) {
+      setup.allowed = (16 + choices.below(256)) * MiB;
+    } else {
+      setup.stubborn_in = 1 + choices.below(8);
+    }
   }
   return setup;
 }

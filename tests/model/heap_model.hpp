@@ -31,6 +31,9 @@ struct Setup {
   std::uint64_t fault_in = 0;     // one device call in so many fails; 0: none
   std::uint64_t stubborn_in = 0;  // one chunk in so many is not mapped a second time; 0: none
   std::size_t most_live = 150;
+
+  /// A NativeHeap, not a VirtualHeap.
+  bool native() const { return kind != HeapKind::stream_ordered && kind != HeapKind::stitched; }
 };
 
 /// What a model throws: the heap was wrong.
@@ -87,7 +90,6 @@ class HeapModel {
   StreamId any_stream() { return streams_[choices_.below(streams_.size())]; }
   Blocks::iterator any_block();
   bool cross_stream() const { return setup_.kind == HeapKind::stream_ordered; }
-  bool native() const { return !cross_stream() && setup_.kind != HeapKind::stitched; }
   /// Whether the heap is told of no stream: blocks may be used anywhere, but in order.
   bool streamless() const {
     return setup_.kind == HeapKind::fenced || setup_.kind == HeapKind::stitched;

@@ -105,8 +105,8 @@ inline void HeapModel::check_refusal(Bytes size, const Counters& before) {
   if (setup_.kind == HeapKind::expandable) return;
   const Bytes limit = std::min(setup_.capacity, setup_.allowed);
   const Bytes rounded = policy::round_size(setup_.config, size);
-  const Bytes needed = native() ? policy::segment_size(setup_.config, rounded)
-                                : round_up(rounded, device_.granularity());
+  const Bytes needed = setup_.native() ? policy::segment_size(setup_.config, rounded)
+                                       : round_up(rounded, device_.granularity());
   const Usage usage = heap_->usage();
   require(usage.reserved <= before.reserved, "a refused request left memory behind");
   require(usage.reserved + needed > limit, "refused although the device has room");

@@ -16,7 +16,7 @@ inline SimulatedOptions device_options(const Setup& setup) {
 }
 
 inline std::unique_ptr<Heap> make_heap(Device& device, const Setup& setup) {
-  if (setup.kind == HeapKind::stream_ordered || setup.kind == HeapKind::stitched) {
+  if (!setup.native()) {
     VirtualOptions options;
     options.span = 64 * GiB;
     options.chunks.least = setup.least_chunk;

@@ -28,8 +28,7 @@ Setup some_setup(HeapKind kind, Choices& choices) {
   setup.capacity = capacities[choices.below(5)];
   setup.largest = std::max(setup.capacity / 4, 24 * MiB);
   setup.least_chunk = choices.one_in(2) ? 2 * MiB : 12 * MiB;
-  const bool native = kind != HeapKind::stream_ordered && kind != HeapKind::stitched;
-  if (native && choices.one_in(2)) {
+  if (setup.native() && choices.one_in(2)) {
     setup.allowed = setup.capacity - choices.below(setup.capacity / 2);
   }
   return setup;
