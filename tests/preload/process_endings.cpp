@@ -46,7 +46,7 @@ TEST_CASE("a program may end while its threads allocate") {
   CHECK(ending("uncaught", 128 + SIGABRT).empty());
 }
 
-TEST_CASE("a child forked while other threads are in the allocator does not hang") {
+TEST_CASE("a child forked while other threads are in the allocator does not hang", "[fork]") {
   if (standin_folder().empty()) return;
   CHECK(ending("fork", 0) == Words{"end"});
 }
@@ -56,7 +56,8 @@ TEST_CASE("what a thread leaves behind lives on, and anybody may free it") {
   CHECK(ending("thread_gone", 0) == Words{"end"});
 }
 
-TEST_CASE("a million blocks, ten thousand streams: the shim's own memory stays as it is") {
+TEST_CASE("a million blocks, ten thousand streams: the shim's own memory stays as it is",
+          "[unsanitized]") {
   if (standin_folder().empty()) return;
   CHECK(ending("million", 0) == Words{"flat", "end"});
   CHECK(ending("streams", 0) == Words{"flat", "end"});
@@ -75,7 +76,8 @@ TEST_CASE("killed at any moment, a program leaves a log and a trace that can be 
         "\"$0\" forever & until [ -s log ] && [ -s trace ]; do sleep 0.005; done; "
         "sleep 0.$(printf %03d " +
         std::to_string(10 * moment) +
-        "); kill -9 $!; wait $!; cat log; echo; \"$1\" replay --json trace";
+        "); kill -9 $!; wait $!; cat log; echo .; \"$1\" report log >report && "
+        "\"$1\" replay --json trace";
     const Outcome outcome = run_preloaded({"sh", "-c", script, probe("endings"), FRAGSHIM_TOOL},
                                           {{"LD_LIBRARY_PATH", standin_folder()},
                                            {"FRAGSHIM_LOG", "log"},
@@ -86,7 +88,8 @@ TEST_CASE("killed at any moment, a program leaves a log and a trace that can be 
     CHECK(outcome.code == 0);
     std::size_t records = 0;
     for (const std::string& line : lines(outcome.output)) {
-      if (line.empty()) continue;
+      // A kill may end a write at the border of a page: the last line can be cut, no other.
+      if (line.ends_with('.')) continue;
       CHECK(nlohmann::json::accept(line));
       ++records;
     }
