@@ -9,7 +9,8 @@ function(cudart_lookups_test name folder)
   add_test(NAME driver_cudart_${name} COMMAND ${ARGN})
   set_tests_properties(driver_cudart_${name} PROPERTIES LABELS driver TIMEOUT 60
                        SKIP_RETURN_CODE 77 FIXTURES_REQUIRED cudart
-                       ENVIRONMENT "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/${folder}")
+                       ENVIRONMENT
+                       "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/${folder};${sanitizer_options}")
 endfunction()
 
 add_executable(cudart_lookups cudart_lookups.cpp)

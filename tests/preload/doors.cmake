@@ -1,19 +1,8 @@
 # The doors: one program of the driver API, run preloaded on the stand-in driver, in each mode.
-if(TARGET fragshim AND TARGET standin_driver)
+if(preloadable AND TARGET standin_driver)
   file(GLOB door_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/door_*.cpp)
   add_executable(door_tests ${door_sources})
-  # Under a sanitizer, whose runtime must be loaded first, the hooks are the program's own: linked
-  # before the driver they come first in the search, as a preloaded library does.
-  if(FRAGSHIM_SANITIZE)
-    target_sources(door_tests PRIVATE $<TARGET_OBJECTS:fragshim_hooks>)
-    target_link_libraries(door_tests PRIVATE fragshim_core fragshim_config)
-    set(hooks "")
-    set(left_out "~[dlsym]")  # which is not among them
-  else()
-    add_dependencies(door_tests fragshim)
-    set(hooks "LD_PRELOAD=$<TARGET_FILE:fragshim>")
-    set(left_out "")
-  endif()
+  add_dependencies(door_tests fragshim)
   target_link_libraries(door_tests PRIVATE fragshim_catch fragshim_portable standin_driver
                         ${CMAKE_DL_LIBS} Threads::Threads)
   target_include_directories(door_tests SYSTEM PRIVATE ${FRAGSHIM_CUDA_INCLUDE})
@@ -24,9 +13,9 @@ if(TARGET fragshim AND TARGET standin_driver)
 
   # door_test(NAME TAG VARIABLES...): the cases with that tag, in that environment.
   function(door_test name tag)
-    add_test(NAME door_${name} COMMAND door_tests ${tag}${left_out})
+    add_test(NAME door_${name} COMMAND door_tests ${tag})
     set_tests_properties(door_${name} PROPERTIES LABELS "preload;door" TIMEOUT 120 ENVIRONMENT
-      "${hooks};LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/standin;FRAGSHIM_LOG=${CMAKE_CURRENT_BINARY_DIR}/door_${name}-%p.jsonl;FRAGSHIM_QUIET=1;${ARGN}")
+      "LD_PRELOAD=${preload};LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/standin;FRAGSHIM_LOG=${CMAKE_CURRENT_BINARY_DIR}/door_${name}-%p.jsonl;FRAGSHIM_QUIET=1;${ARGN}")
   endfunction()
   door_test(serve "[serve]")
   door_test(serve_native_policy "[serve]" "FRAGSHIM_CONF=policy:native")

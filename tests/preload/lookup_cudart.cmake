@@ -12,7 +12,7 @@ set_tests_properties(preload_fetch_cudart PROPERTIES LABELS preload TIMEOUT 120
 function(cudart_test name runtime)
   add_test(NAME preload_cudart_${name} COMMAND preload_tests "[cudart]")
   set_tests_properties(preload_cudart_${name} PROPERTIES LABELS preload TIMEOUT 120
-    ENVIRONMENT "FRAGSHIM_TEST_CUDART=${runtime};FRAGSHIM_TEST_DRIVER=${ARGN}"
+    ENVIRONMENT "FRAGSHIM_TEST_CUDART=${runtime};FRAGSHIM_TEST_DRIVER=${ARGN};${sanitizer_options}"
     SKIP_REGULAR_EXPRESSION "skipped: " FIXTURES_REQUIRED cudart)
 endfunction()
 

@@ -43,8 +43,8 @@ TEST_CASE("a real CUDA runtime gets our function for every hooked entry", "[.cud
   }
   const std::string driver = standin_folder() + (version.empty() ? "" : "-" + version);
   // Without our library: the driver is preloaded, or the runtime would unload it as it gives up.
-  const Outcome plain =
-      run(command, {{"LD_LIBRARY_PATH", driver}, {"LD_PRELOAD", driver + "/libcuda.so.1"}});
+  const Outcome plain = run(command, {{"LD_LIBRARY_PATH", driver},
+                                      {"LD_PRELOAD", preload_list({driver + "/libcuda.so.1"})}});
   const Outcome outcome = run_preloaded(command, {{"LD_LIBRARY_PATH", driver}});
   INFO(outcome.errors);
   REQUIRE(plain.code == 0);

@@ -28,7 +28,8 @@ TEST_CASE("a second preloaded library finds the next function, not itself") {
   const std::string second = probe("libsecond.so");
   const std::string order = GENERATE("before", "behind");
   Variables variables;
-  variables["LD_PRELOAD"] = order == "before" ? second + ":" + library() : library() + ":" + second;
+  variables["LD_PRELOAD"] =
+      order == "before" ? preload_list({second, library()}) : preload_list({library(), second});
   check_clean(run({probe("probe"), "second"}, variables));
   check_clean(
       run({probe("probe"), "second_cuda", order == "before" ? "libsecond.so" : "libfragshim.so"},
@@ -41,7 +42,7 @@ TEST_CASE("names that only begin like the driver's stay another library's own") 
 
 TEST_CASE("the same while a driver is loaded") {
   Variables variables = driver("forwarding");
-  variables["LD_PRELOAD"] = probe("forwarding/libcuda.so.1");
+  variables["LD_PRELOAD"] = preload_list({probe("forwarding/libcuda.so.1")});
   check_case({"lookalike", probe("liblookalike.so")}, variables);
 }
 

@@ -46,7 +46,7 @@ int compare(const std::string& folder) {
   const auto names = hooked_names();
   const std::set<std::string> hooks(names.begin(), names.end());
   const auto plain = look_up(folder, {});
-  const auto shimmed = look_up(folder, {{"LD_PRELOAD", library()}});
+  const auto shimmed = look_up(folder, {{"LD_PRELOAD", preload_list()}});
   REQUIRE(plain.size() == shimmed.size());
   int ours = 0;
   int wrong = 0;
@@ -90,7 +90,7 @@ TEST_CASE("a driver that looks itself up and calls what it exports within cuInit
 TEST_CASE("in mode off nothing is swapped") {
   const std::string folder = probe("forwarding");
   CHECK(look_up(folder, {}) ==
-        look_up(folder, {{"LD_PRELOAD", library()}, {"FRAGSHIM_MODE", "off"}}));
+        look_up(folder, {{"LD_PRELOAD", preload_list()}, {"FRAGSHIM_MODE", "off"}}));
 }
 
 TEST_CASE("the stand-in driver's whole table, and those of its older versions") {

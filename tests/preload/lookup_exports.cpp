@@ -53,7 +53,7 @@ TEST_CASE("exports.map and the list of hooks agree") {
   CHECK(matches(text.str(), R"(\n\s+([A-Za-z_0-9]+);)") == wanted_exports());
 }
 
-TEST_CASE("the library needs the C library alone") {
+TEST_CASE("the library needs the C library alone", "[unsanitized]") {
   const std::set<std::string> allowed{"libc.so.6",
                                       "libm.so.6",
                                       "libdl.so.2",
@@ -68,7 +68,7 @@ TEST_CASE("the library needs the C library alone") {
   }
 }
 
-TEST_CASE("the library loads with an old C library") {
+TEST_CASE("the library loads with an old C library", "[unsanitized]") {
   // Nothing of ours asks for a later one than 2.17, nor do g++ 12's own libraries, which
   // shim/older_glibc.S sees to. What those of later compilers ask for is not known here.
   int newest = 0;

@@ -18,12 +18,16 @@ foreach(name second lookalike plugin_dependency plugin late early)
   lookup_finish(lookup_${name} ${lookup_folder})
 endforeach()
 target_link_libraries(lookup_plugin PRIVATE lookup_plugin_dependency)
+# Its dlsym is asked before a sanitizer's runtime has begun, as shim/lookup.cpp is.
+target_compile_options(lookup_second PRIVATE -fno-sanitize=all)
 
 foreach(name probe table cudart)
   add_executable(lookup_${name} ${lookup_sources}/${name}.cpp)
   set_target_properties(lookup_${name} PROPERTIES OUTPUT_NAME ${name})
   lookup_finish(lookup_${name} ${lookup_folder})
 endforeach()
+# Reads all that a runtime has, what lies between its variables too.
+target_compile_options(lookup_cudart PRIVATE -fno-sanitize=all)
 
 # Drivers that only forward, as WSL2's does; `old` knows one form of cuGetProcAddress.
 foreach(kind forwarding old)
@@ -47,6 +51,7 @@ find_library(FRAGSHIM_CUDART_STATIC libcudart_static.a
 if(FRAGSHIM_CUDART_STATIC)
   add_executable(lookup_cudart_static ${lookup_sources}/cudart.cpp)
   target_compile_definitions(lookup_cudart_static PRIVATE CUDART_LINKED)
+  target_compile_options(lookup_cudart_static PRIVATE -fno-sanitize=all)
   set_target_properties(lookup_cudart_static PROPERTIES OUTPUT_NAME cudart_static)
   lookup_finish(lookup_cudart_static ${lookup_folder})
   target_link_libraries(lookup_cudart_static PRIVATE ${FRAGSHIM_CUDART_STATIC} Threads::Threads rt)

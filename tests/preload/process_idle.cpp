@@ -40,12 +40,13 @@ TEST_CASE("a program without CUDA does what it does alone") {
 }
 
 TEST_CASE("an environment of LD_PRELOAD alone") {
-  const Outcome outcome = run({"env", "-i", "LD_PRELOAD=" + library(), "/bin/sh", "-c", "exit 3"});
+  const Outcome outcome =
+      run({"env", "-i", "LD_PRELOAD=" + preload_list(), "/bin/sh", "-c", "exit 3"});
   CHECK(outcome.code == 3);
   CHECK(outcome.output + outcome.errors == "");
 }
 
-TEST_CASE("a setuid program ignores the library, as the loader's rule is") {
+TEST_CASE("a setuid program ignores the library, as the loader's rule is", "[unsanitized]") {
   // Only root can make one that is not its user's own; setpriv comes with every Debian and Ubuntu.
   if (geteuid() != 0 || run({"sh", "-c", "command -v setpriv"}).code != 0) {
     WARN("left out: it takes root and setpriv");
@@ -72,12 +73,12 @@ TEST_CASE("settings that are wrong are not spoken of where CUDA is not used") {
   CHECK(outcome.output + outcome.errors == "");
 }
 
-TEST_CASE("what the library costs at start") {
+TEST_CASE("what the library costs at start", "[unsanitized]") {
   double alone = 1e9;
   double preloaded = 1e9;
   for (int i = 0; i < 50; ++i) {  // in turn, the best of each: whatever else runs disturbs both
     alone = std::min(alone, start_up_us({}));
-    preloaded = std::min(preloaded, start_up_us({{"LD_PRELOAD", library()}}));
+    preloaded = std::min(preloaded, start_up_us({{"LD_PRELOAD", preload_list()}}));
   }
   WARN("starting `true` takes " << alone << " us, preloaded " << preloaded << " us");
   SUCCEED();

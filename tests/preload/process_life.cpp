@@ -36,6 +36,9 @@ TEST_CASE("the child of a process that has used CUDA stands aside, any other doe
   // The child, its own child, their ends, the parent.
   CHECK(words("fork_after_use") ==
         Words{"child", "aside", "child", "aside", "finish", "finish", "between", "finish"});
+}
+
+TEST_CASE("a child forked while another thread is in its first use does not hang", "[fork]") {
   for (const std::string& word : words("fork_at_first_use")) CHECK(word != "stuck");
 }
 

@@ -1,6 +1,6 @@
 // Host memory runs out, request by request of the library's: the program above gets its device
 // memory, or the driver's answer to too little memory; its frees succeed; and once there is host
-// memory again all goes on. On the stand-in driver.
+// memory again all goes on. On the stand-in driver. A sanitizer's runtime would be what asks.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -61,7 +61,8 @@ long requests() {
 
 }  // namespace
 
-TEST_CASE("host memory lacks once: one request for device memory at most is refused") {
+TEST_CASE("host memory lacks once: one request for device memory at most is refused",
+          "[unsanitized]") {
   if (standin_folder().empty()) return;
   const long last = requests();
   for (long at = 1; at <= last; ++at) {
@@ -74,7 +75,8 @@ TEST_CASE("host memory lacks once: one request for device memory at most is refu
   }
 }
 
-TEST_CASE("host memory lacks for a while: log, trace and limits are what they are without") {
+TEST_CASE("host memory lacks for a while: log, trace and limits are what they are without",
+          "[unsanitized]") {
   if (standin_folder().empty()) return;
   const long last = requests();
   for (long at = 1; at <= last; ++at) {
@@ -86,7 +88,7 @@ TEST_CASE("host memory lacks for a while: log, trace and limits are what they ar
   }
 }
 
-TEST_CASE("host memory lacks for good: what was written can be read") {
+TEST_CASE("host memory lacks for good: what was written can be read", "[unsanitized]") {
   if (standin_folder().empty()) return;
   const long last = requests();
   for (long at = 1; at <= last; ++at) {
@@ -94,7 +96,7 @@ TEST_CASE("host memory lacks for good: what was written can be read") {
   }
 }
 
-TEST_CASE("a process without addresses left, and the driver in it") {
+TEST_CASE("a process without addresses left, and the driver in it", "[unsanitized]") {
   if (standin_folder().empty()) return;
   Result result = run_short("limit", 0);
   CHECK(result.said["refused"] > 0);

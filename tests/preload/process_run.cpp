@@ -75,8 +75,10 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 Outcome run(const std::vector<std::string>& command, const Variables& variables) {
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
-  const char* const path = std::getenv("PATH");
-  if (!variables.count("PATH") && path) environment.push_back(std::string("PATH=") + path);
+  for (const std::string name : {"PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
+    const char* const value = std::getenv(name.c_str());
+    if (!variables.count(name) && value) environment.push_back(name + "=" + value);
+  }
 
   const Folder folder;
   const pid_t child = fork();
@@ -97,13 +99,22 @@ Outcome run(const std::vector<std::string>& command, const Variables& variables)
 
 Outcome run_preloaded(const std::vector<std::string>& command, Variables variables) {
   std::string& preload = variables["LD_PRELOAD"];
-  preload = preload.empty() ? library() : library() + ":" + preload;
+  preload = preload_list({library(), preload});
   return run(command, variables);
 }
 
 std::string library() { return FRAGSHIM_LIBRARY; }
 std::string probe(const std::string& name) { return FRAGSHIM_PROBES "/" + name; }
 std::string standin_folder() { return FRAGSHIM_STANDIN; }
+
+std::string preload_list(const std::vector<std::string>& libraries) {
+  std::string list = FRAGSHIM_SANITIZER_RUNTIME;
+  for (const std::string& library : libraries) {
+    if (!list.empty() && !library.empty()) list += ':';
+    list += library;
+  }
+  return list;
+}
 
 std::vector<std::string> lines(const std::string& text) {
   std::vector<std::string> result;

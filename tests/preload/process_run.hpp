@@ -16,8 +16,8 @@ struct Outcome {
   std::vector<std::string> files;  // what lay in its (at first empty) working folder afterwards
 };
 
-/// Runs `command` (found by PATH) with just these variables and PATH, stdin empty. A program that
-/// runs for more than 60 seconds is killed.
+/// Runs `command` (found by PATH) with just these variables, PATH and a sanitizer's options, stdin
+/// empty. A program that runs for more than 60 seconds is killed.
 Outcome run(const std::vector<std::string>& command, const Variables& variables = {});
 
 /// The same with libfragshim.so preloaded, in front of what LD_PRELOAD there may be in `variables`.
@@ -25,6 +25,8 @@ Outcome run_preloaded(const std::vector<std::string>& command, Variables variabl
 
 /// The library under test.
 std::string library();
+/// LD_PRELOAD for these libraries, in this order; in a sanitizer's build behind its runtime.
+std::string preload_list(const std::vector<std::string>& libraries = {library()});
 /// A program or library of this test, by file name.
 std::string probe(const std::string& name);
 /// The stand-in driver's folder; empty where it was not built.

@@ -53,7 +53,8 @@ TEST_CASE("PyTorch is handed the asynchronous backend") {
 TEST_CASE("Python's os.environ shows it, with no other variable set too") {
   const std::string script =
       "import os; print(os.environ['PYTORCH_CUDA_ALLOC_CONF'], os.environ['PYTORCH_ALLOC_CONF'])";
-  const Outcome outcome = run({"env", "-i", "LD_PRELOAD=" + library(), "python3", "-c", script});
+  const Outcome outcome =
+      run({"env", "-i", "LD_PRELOAD=" + preload_list(), "python3", "-c", script});
   CHECK(outcome.errors == "");
   CHECK(outcome.output == handed + " " + handed + "\n");
 }
