@@ -55,9 +55,12 @@ void free_in_destructors() {
   std::atexit([] { say(release(left_for_atexit)); });
 }
 
+std::atomic<int> at_work{0};
+
 /// Allocates and frees through both doors until the process is gone.
 void churn(const std::atomic<bool>& go_on) {
   begin();
+  ++at_work;
   while (go_on) {
     CUdeviceptr one = 0;
     CUdeviceptr other = 0;
@@ -70,9 +73,12 @@ void churn(const std::atomic<bool>& go_on) {
 
 std::atomic<bool> busy{true};
 
-/// Threads at work that nobody joins.
+/// Threads at work that nobody joins. One that began only as the process ends would find the driver
+/// gone.
 void leave_threads_running() {
-  for (int i = 0; i < 4; ++i) std::thread([] { churn(busy); }).detach();
+  constexpr int threads = 4;
+  for (int i = 0; i < threads; ++i) std::thread([] { churn(busy); }).detach();
+  while (at_work < threads) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
