@@ -70,6 +70,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   _exit(127);
 }
 
+/// What must be loaded before a library that is built with it; empty without a sanitizer.
+std::string sanitizer_runtime() { return FRAGSHIM_SANITIZER_RUNTIME; }
+
 }  // namespace
 
 Outcome run(const std::vector<std::string>& command, const Variables& variables) {
@@ -108,7 +111,7 @@ std::string probe(const std::string& name) { return FRAGSHIM_PROBES "/" + name; 
 std::string standin_folder() { return FRAGSHIM_STANDIN; }
 
 std::string preload_list(const std::vector<std::string>& libraries) {
-  std::string list = FRAGSHIM_SANITIZER_RUNTIME;
+  std::string list = sanitizer_runtime();
   for (const std::string& library : libraries) {
     if (!list.empty() && !library.empty()) list += ':';
     list += library;
